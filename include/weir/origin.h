@@ -19,6 +19,7 @@
 #include "weir/export.h"
 #include "weir/request.h"
 #include "weir/time.h"
+#include "weir/verdict.h"
 
 namespace weir {
 
@@ -280,6 +281,65 @@ class WEIR_EXPORT StepStore {
   virtual void step(std::vector<CellStep> steps, StepReply reply) = 0;
 };
 
+// One request on a tuple whose whole state the origin keeps.
+struct ExactAsk {
+  Count cost = 0;      // 0: a peek
+  Count capacity = 0;  // the limit; of gcra and token_bucket the burst
+};
+
+// Requests on one tuple of gcra, token_bucket, sliding_window_strict or sliding_log.
+struct ExactCall {
+  std::string tuple;  // as in CellId
+  Algorithm algorithm = Algorithm::kGcra;
+  Count limit = 0;  // gcra and token_bucket: the rate is limit / duration
+  Millis duration{1};
+  bool across_durations = false;  // as in Request
+  Component writer;
+  // The calls of one writer on one tuple have growing numbers, and one is made at a time. A call
+  // that is sent again has the same number and the same asks.
+  uint64_t number = 0;
+  std::vector<ExactAsk> asks;  // in the order of arrival
+};
+
+// Times are relative to the decision, since the clocks of the origin and the process may differ.
+struct ExactDecision {
+  Outcome outcome = Outcome::kDenied;
+  Count remaining = 0;
+  Millis reset{0};
+  std::optional<Millis> retry_after{};  // set exactly when the outcome is kDenied
+  friend bool operator==(const ExactDecision&, const ExactDecision&) = default;
+};
+
+struct ExactAnswer {
+  WallTime at{};                         // when it was decided, by the clock of the origin
+  uint64_t version = 0;                  // how many calls had changed the state before this one
+  bool changed = false;                  // this one did, too
+  std::vector<ExactDecision> decisions;  // one for each ask; none: the call could not be decided
+};
+
+// Answers in the order of the calls, or the error.
+using ExactReply = std::function<void(Result<std::vector<ExactAnswer>>)>;
+
+// The part of an origin that decides requests of the algorithms whose counts cannot be merged. The
+// same contract as RegionalOrigin.
+class WEIR_EXPORT ExactStore {
+ public:
+  virtual ~ExactStore() = default;
+
+  // Decides the asks of each call in order, each call in one atomic step, by the clock of the
+  // origin. An admitted cost changes the state; so does any cost at another rate, which converts a
+  // backlog. Time does not run backwards within a tuple.
+  //
+  // A call with the number of the writer's last call that changed the tuple gets the same answer,
+  // and nothing is charged again. The origin remembers such calls of at least kExactWriters writers
+  // for a few seconds.
+  virtual void decide(std::vector<ExactCall> calls, ExactReply reply) = 0;
+};
+
+inline constexpr size_t kExactWriters = 64;
+// A full burst must drain within this time: 2^51 ms, about 71,000 years.
+inline constexpr Millis kMaxExactDrain{int64_t{1} << 51};
+
 // What a process knows of the processes that share an origin.
 struct Membership {
   uint32_t nodes = 1;   // alive, this one included
@@ -324,6 +384,11 @@ class WEIR_EXPORT RegionalOrigin {
   // Null: this origin cannot decide requests, so every request is relaxed. Lives as long as the
   // origin.
   [[nodiscard]] virtual StepStore* step_store() { return nullptr; }
+
+  // Null: this origin keeps no state of gcra, token_bucket, sliding_window_strict and sliding_log,
+  // so each process decides them alone. Used only if there is a step store. Lives as long as the
+  // origin.
+  [[nodiscard]] virtual ExactStore* exact_store() { return nullptr; }
 
   // Null: this origin cannot share counts with other regions. Lives as long as the origin.
   [[nodiscard]] virtual BridgeStore* bridge_store() { return nullptr; }

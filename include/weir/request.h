@@ -43,7 +43,7 @@ enum class OnOriginLoss : uint8_t {
 // of each. Without an origin all three are the same.
 enum class Consistency : uint8_t {
   kConverge,  // a process admits a small allowance by itself and asks the origin for more
-  kExact,     // the origin decides every admission; fixed_window and sliding_window only
+  kExact,     // the origin decides every admission
   kRelaxed,   // memory decides: n processes admit up to n times the limit before they agree
 };
 [[nodiscard]] WEIR_EXPORT std::string_view to_string(Consistency consistency);
@@ -62,7 +62,8 @@ struct Request {
   Millis duration{0};                // kMinDuration to kMaxDuration, or see across_durations
   Count cost = 1;                    // 0 reads the state and consumes nothing
   Algorithm algorithm = Algorithm::kSlidingWindow;
-  // fixed_window and sliding_window only; absent: Options::on_origin_loss.
+  // fixed_window and sliding_window, and all others with the consistency kExact; absent:
+  // Options::on_origin_loss.
   std::optional<OnOriginLoss> on_origin_loss = {};
   std::optional<Consistency> consistency = {};  // absent: Options::consistency
   // gcra and token_bucket only: the duration is not part of the key either, so it may differ from

@@ -93,6 +93,7 @@ Query Batch::query_up_to(const Group& group, size_t i) const {
 
 bool Batch::charge(const Group& group) {
   const RequestContext& first = contexts_[order_[group.begin]];
+  if (first.cell_class() != CellClass::kWindow && is_answered(group)) return true;
   if (query_up_to(group, group.end - 1).ask.cost == 0) return peek(group);
   bool decided = false;
   const auto result = decider_.with_tuple(first, [&](const Tuple& tuple) {
@@ -181,6 +182,7 @@ CellDecision Batch::charge_locked(const Tuple& tuple, const Group& group) {
   }
   CellDecision result;
   for (size_t i = group.begin; i < group.end; ++i) {
+    if (is_answered(order_[i])) continue;
     const Query query = query_up_to(group, i);
     result = with_held_cell(tuple, [&](const auto& cell) { return cell.peek_locked(query); });
     results_[order_[i]] = decider_.with_accuracy(tuple, query, result);
@@ -276,6 +278,7 @@ void Batch::undo_one(const Charge& charge) {
       // The origin keeps the grant for the next request. A tuple that was removed since has another
       // component there.
       const RequestContext& context = contexts_[charge.item];
+      if (context.cell_class() != CellClass::kWindow) break;
       const Tuple tuple = state_.tuples->table.find(context.key);
       if (tuple && memory::WindowCells(tuple).generation() == results_[charge.item].generation) {
         memory::WindowCells(tuple).refund(charge.sequence, charge.cost);
@@ -314,6 +317,8 @@ void Batch::report_denial() {
   for (const Group& group : groups_) {
     for (size_t i = group.begin; i < group.end; ++i) {
       RequestContext context = contexts_[order_[i]];
+      // Only the origin knows.
+      if (context.cell_class() != CellClass::kWindow && is_answered(order_[i])) continue;
       context.query = query_up_to(group, i);
       const auto known = decider_.peek(context);
       CellDecision& result = results_[order_[i]];

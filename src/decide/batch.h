@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -59,6 +60,11 @@ class Batch {
   [[nodiscard]] bool take_answers();
   [[nodiscard]] bool is_answered(size_t item) const {
     return !answers_.empty() && answers_[item].has_value();
+  }
+  [[nodiscard]] bool is_answered(const Group& group) const {
+    return std::all_of(order_.begin() + static_cast<std::ptrdiff_t>(group.begin),
+                       order_.begin() + static_cast<std::ptrdiff_t>(group.end),
+                       [this](size_t item) { return is_answered(item); });
   }
   [[nodiscard]] bool charge(const Group& group);
   [[nodiscard]] bool peek(const Group& group);

@@ -1,6 +1,7 @@
 // The path of a batch: validate all requests, read the origin for those that need it, decide them
 // together.
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,20 @@
 namespace weir::decide {
 
 using regional::ReadRequirement;
+
+namespace {
+
+// Whether the origin keeps the whole state of an item that it is asked for.
+bool is_exact(const RequestContext& context) {
+  return context.cell_class() != memory::CellClass::kWindow;
+}
+
+bool is_refusal(const regional::StepResult& result) {
+  return result.status == regional::StepResult::Status::kDecided &&
+         !result.decision.decision.admitted();
+}
+
+}  // namespace
 
 Result<std::vector<RequestContext>> Engine::contexts_of(Instant now,
                                                         std::span<const Request> requests) const {
@@ -47,11 +62,16 @@ struct Engine::BatchCall {
   std::vector<Basis> bases;
   Executor* home = nullptr;
   BatchHandler done;
-  std::vector<size_t> reads;                  // items to read
-  bool denied = false;                        // an item was refused when the batch came
-  std::vector<size_t> asks;                   // items that the origin must decide
-  std::vector<size_t> asks_later;             // the same, after a read
-  std::vector<regional::StepResult> answers;  // of the asks
+  std::vector<size_t> reads;       // items to read
+  bool denied = false;             // an item was refused when the batch came, or after a read
+  std::vector<size_t> asks;        // items that the origin must decide
+  std::vector<size_t> asks_later;  // the same, after a read
+  std::vector<std::optional<regional::StepResult>> answers;  // by item
+  // Of the items whose whole state the origin keeps: those that it would deny, and those that it
+  // would admit.
+  std::vector<size_t> doubtful;
+  std::vector<size_t> uncharged;
+  bool refused_by_origin = false;
 };
 
 bool Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
@@ -81,10 +101,15 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   // A batch with a refused item is denied whatever the origin answers, but every item reports its
   // remaining limit and so needs its counts. If the origin must decide several items, they are read
   // first: what it granted to the others would be lost if it refused one.
-  const bool asks_later = !call->denied && call->asks.size() > 1;
+  const auto windows = std::count_if(call->asks.begin(), call->asks.end(), [&](size_t item) {
+    return call->contexts[item].cell_class() == memory::CellClass::kWindow;
+  });
+  const bool asks_later = !call->denied && windows > 1;
   if (asks_later) call->asks_later = call->asks;
   if (call->denied || asks_later) {
     for (const size_t item : std::exchange(call->asks, {})) {
+      // Decided on what this process knows.
+      if (call->contexts[item].cell_class() != memory::CellClass::kWindow) continue;
       call->reads.push_back(item);
       reads.push_back({.key = &call->contexts[item].key,
                        .duration = call->contexts[item].query.duration,
@@ -99,17 +124,17 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
     ask_all(now, call);
     return false;
   }
-  refresh_->read(now, reads, home,
-                 [self = shared_from_this(), now,
-                  call](const std::vector<regional::ReadResult>& results) {
-                   for (size_t i = 0; i < results.size(); ++i) {
-                     const size_t item = call->reads[i];
-                     call->bases[item] = self->basis_after_read(results[i], call->contexts[item]);
-                   }
-                   if (!call->asks_later.empty()) self->choose_asks(call);
-                   if (!call->asks.empty()) return self->ask_all(now, call);
-                   self->finish_batch(now, call);
-                 });
+  refresh_->read(
+      now, reads, home,
+      [self = shared_from_this(), now, call](const std::vector<regional::ReadResult>& results) {
+        for (size_t i = 0; i < results.size(); ++i) {
+          const size_t item = call->reads[i];
+          call->bases[item] = self->basis_after_read(results[i], call->contexts[item]);
+        }
+        if (!call->asks_later.empty()) self->choose_asks(call);
+        if (!call->asks.empty()) return self->ask_all(now, call);
+        self->finish_batch(now, call);
+      });
   return false;
 }
 
@@ -118,6 +143,7 @@ void Engine::choose_asks(const std::shared_ptr<BatchCall>& call) {
   call->asks = std::exchange(call->asks_later, {});
   for (const size_t item : call->asks) {
     RequestContext& context = call->contexts[item];
+    if (context.cell_class() != memory::CellClass::kWindow) continue;
     const auto known = decider_.peek(context);
     if (!known || known->decision.admitted()) continue;
     context.refusal = known;
@@ -126,19 +152,84 @@ void Engine::choose_asks(const std::shared_ptr<BatchCall>& call) {
   if (call->denied) call->asks.clear();
 }
 
-// The origin decides each of these items alone. If the batch is denied, their costs are taken back.
+// The origin decides each of these items alone. If the batch is denied, the costs of windows are
+// taken back. A cost on state that the origin keeps whole cannot be: such items are first asked
+// about, and charged when nothing else stands against the batch.
 void Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
-  std::vector<regional::StepRequest> asks;
+  call->answers.resize(call->contexts.size());
+  const bool alone = call->contexts.size() == 1;
+  std::vector<memory::Query> queries;
+  queries.reserve(call->asks.size());
+  std::vector<regional::StepRequest> requests;
   for (const size_t item : call->asks) {
     RequestContext& context = call->contexts[item];
     context.query.bound = {};
-    asks.push_back({.key = &context.key, .query = &context.query});
+    queries.push_back(context.query);
+    if (is_exact(context) && !alone) queries.back().ask.cost = 0;
+    requests.push_back({.key = &context.key, .query = &queries.back()});
   }
-  steps_->ask(now, asks, *call->home,
-              [self = shared_from_this(), now,
-               call](const std::vector<regional::StepResult>& results) {
-                call->answers = results;
-                self->finish_batch(now, call);
+  steps_->ask(now, requests, *call->home,
+              [self = shared_from_this(), now, call,
+               alone](const std::vector<regional::StepResult>& results) {
+                for (size_t i = 0; i < results.size(); ++i) {
+                  const size_t item = call->asks[i];
+                  call->answers[item] = results[i];
+                  if (is_exact(call->contexts[item]) && !alone) {
+                    self->sort_out(*call, item);
+                  } else if (is_refusal(results[i])) {
+                    call->refused_by_origin = true;
+                  }
+                }
+                self->charge_next(now, call);
+              });
+}
+
+// Takes what the origin has left for an item, and what the items before it will use of that.
+void Engine::sort_out(BatchCall& call, size_t item) {
+  using Status = regional::StepResult::Status;
+  const RequestContext& context = call.contexts[item];
+  regional::StepResult& answer = *call.answers[item];
+  const Count cost = context.query.ask.cost;
+  if (answer.status != Status::kDecided || cost == 0) {
+    call.refused_by_origin = call.refused_by_origin || is_refusal(answer);
+    return;
+  }
+  const Count left = answer.decision.decision.remaining;
+  if (cost > left) {
+    call.doubtful.push_back(item);
+    return;
+  }
+  Count before = 0;
+  for (const size_t other : call.uncharged) {
+    if (call.contexts[other].key == context.key) before += call.contexts[other].query.ask.cost;
+  }
+  if (before + cost <= left) {
+    call.uncharged.push_back(item);
+    return;
+  }
+  call.refused_by_origin = true;
+  answer.decision = Decider::deny_for_one_tick(context);
+  answer.decision.decision.remaining = base::saturating_sub(left, before);
+}
+
+// Asks for the items that the origin has not charged yet; first for those that it would deny, since
+// only a denial says until when.
+void Engine::charge_next(Instant now, const std::shared_ptr<BatchCall>& call) {
+  std::vector<size_t> items = std::exchange(call->doubtful, {});
+  if (items.empty() && !call->refused_by_origin) items = std::exchange(call->uncharged, {});
+  if (items.empty()) return finish_batch(now, call);
+  std::vector<regional::StepRequest> requests;
+  for (const size_t item : items) {
+    requests.push_back({.key = &call->contexts[item].key, .query = &call->contexts[item].query});
+  }
+  steps_->ask(state_.tuples->clock.now(), requests, *call->home,
+              [self = shared_from_this(), now, call,
+               items = std::move(items)](const std::vector<regional::StepResult>& results) {
+                for (size_t i = 0; i < results.size(); ++i) {
+                  call->answers[items[i]] = results[i];
+                  call->refused_by_origin = call->refused_by_origin || is_refusal(results[i]);
+                }
+                self->charge_next(now, call);
               });
 }
 
@@ -148,17 +239,19 @@ void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
   for (size_t i = 0; i < call->contexts.size() && call->denied; ++i) {
     decided[i] = call->contexts[i].refusal;
   }
-  for (size_t i = 0; i < call->answers.size(); ++i) {
-    const size_t item = call->asks[i];
+  for (size_t item = 0; item < call->answers.size(); ++item) {
+    if (!call->answers[item]) continue;
     RequestContext& context = call->contexts[item];
-    const regional::StepResult& answer = call->answers[i];
+    const regional::StepResult& answer = *call->answers[item];
     call->bases[item] = answer.status == Status::kDecided ? Basis::kRefreshed : Basis::kDegraded;
     if (answer.status == Status::kLate) {
       degrade(context, missing_now(context));
     } else {
-      decided[item] = answer.status == Status::kDecided ? answer.decision
-                                                        : deny_moved(context);
+      decided[item] = answer.status == Status::kDecided ? answer.decision : deny_moved(context);
     }
+  }
+  for (size_t i = 0; i < call->contexts.size(); ++i) {
+    if (call->contexts[i].denied_by_loss) decided[i] = deny_moved(call->contexts[i]);
   }
   std::vector<size_t> by_allowance;
   for (size_t i = 0; i < call->contexts.size(); ++i) {
@@ -172,6 +265,9 @@ void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
     return ask_all(now, call);
   }
   count_batch(verdict);
+  for (size_t i = 0; i < decided.size(); ++i) {
+    if (decided[i] && verdict.outcome == Outcome::kAdmitted) charge_after_answer(call->contexts[i]);
+  }
   call->done(std::move(verdict));
 }
 
@@ -207,6 +303,7 @@ BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,
   for (size_t i = 0; i < contexts.size(); ++i) {
     Verdict& item = verdict.items.emplace_back();
     fill(contexts[i].query, decision.items[i], bases[i], item);
+    if (contexts[i].undivided_capacity) undo_division(contexts[i], item);
     // Another item, or a request that came during the read, may have evicted its tuple.
     if (item.admitted() && is_unread(contexts[i])) item.basis = Basis::kDegraded;
     if (item.outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;

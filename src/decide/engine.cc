@@ -66,6 +66,7 @@ Engine::Engine(const Clock& clock, const Options& options)
                  ? std::make_shared<regional::Steps>(state_.tuples, state_.region,
                                                      state_.publish_watch, state_.counters)
                  : nullptr),
+      has_exact_store_(steps_ != nullptr && options.origin->exact_store() != nullptr),
       replay_(options.origin
                   ? std::make_shared<regional::Replay>(state_.tuples, state_.region,
                                                        state_.publish_watch, state_.counters)
@@ -202,6 +203,10 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
   for (size_t i = 0; i < count; ++i) {
     paths[i] = path_of(requests[i], tuples.hash, fast_key[i]);
     if (thread == nullptr) paths[i] = Path::kSlow;
+    if constexpr (kShared) {
+      if (is_decided_exactly(requests[i].algorithm, requests[i].consistency, waiting)) [[unlikely]]
+        paths[i] = Path::kSlow;
+    }
     table.prefetch_control(fast_key[i].hash);
   }
   for (size_t i = 0; i < count;) {

@@ -112,10 +112,20 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                            Waiting waiting) const;
   [[nodiscard]] regional::ReadRequirement read_requirement(RequestContext& context,
                                                            Waiting waiting);
+  // Whether the origin keeps the whole state of the request and decides it.
+  [[nodiscard]] bool is_decided_exactly(Algorithm algorithm, std::optional<Consistency> requested,
+                                        Waiting waiting) const {
+    return has_exact_store_ && memory::class_of(algorithm) != memory::CellClass::kWindow &&
+           consistency_of(requested, waiting) == Consistency::kExact;
+  }
   void replay_refused(const memory::Tuple& tuple, MonoTime now);
   // Why the origin does not decide a request.
   enum class Missing : uint8_t { kOrigin, kAnswer };
   void degrade(RequestContext& context, Missing missing);
+  void degrade_exact(RequestContext& context, Missing missing) const;
+  // Answers with the limit of the request, after a decision on a share of it.
+  static void undo_division(const RequestContext& context, Verdict& verdict);
+  void charge_after_answer(const RequestContext& context);
   [[nodiscard]] Missing missing_now(const RequestContext& context) const;
   void decide_unread(RequestContext& context, regional::ReadRequirement requirement,
                      Verdict& verdict);
@@ -137,6 +147,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   struct BatchCall;
   void choose_asks(const std::shared_ptr<BatchCall>& call);
   void ask_all(Instant now, const std::shared_ptr<BatchCall>& call);
+  static void sort_out(BatchCall& call, size_t item);
+  void charge_next(Instant now, const std::shared_ptr<BatchCall>& call);
   void finish_batch(Instant now, const std::shared_ptr<BatchCall>& call);
   [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,
                                         std::vector<Basis> bases, const BatchAnswers& decided);
@@ -154,6 +166,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Null without an origin.
   const std::shared_ptr<regional::Refresh> refresh_;
   const std::shared_ptr<regional::Steps> steps_;  // null if the origin cannot decide requests
+  const bool has_exact_store_;                    // used with steps_ only
   const std::shared_ptr<regional::Replay> replay_;
   // Null without a ledger.
   const std::shared_ptr<global::RegionSync> sync_;

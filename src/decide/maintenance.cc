@@ -50,6 +50,13 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
                      "choose gcra, token_bucket, sliding_window_strict or sliding_log for tuples "
                      "to reset, or wait for the next window"};
   }
+  if (is_decided_exactly(request.algorithm, request.consistency, Waiting::kPossible)) {
+    return Error{.field = "consistency",
+                 .detail = "consistency is exact, so the origin keeps the state of the tuple",
+                 .fix =
+                     "choose the consistency relaxed for tuples to reset, or wait until the "
+                     "state is empty"};
+  }
   // Batches are short.
   constexpr int kMaxAttempts = 1000;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {

@@ -33,6 +33,11 @@ struct RequestContext {
   std::optional<algorithms::WindowCounts> region_counts{};
   std::optional<global::LedgerTotals> ledger_totals{};  // the same of the other regions
   std::optional<memory::CellDecision> refusal{};        // on what was known when it came
+  // An exact request that the origin does not decide, of a class other than windows: the loss
+  // policy denies it, or the query has the share of this process. Then this is the requested
+  // capacity.
+  bool denied_by_loss = false;
+  std::optional<Count> undivided_capacity{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
   // Moves the request to another time.

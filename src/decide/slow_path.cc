@@ -10,6 +10,7 @@
 #include "memory/window_cells.h"
 #include "regional/freshness.h"
 #include "regional/loss_bound.h"
+#include "regional/query_share.h"
 
 namespace weir::decide {
 
@@ -76,6 +77,7 @@ void Engine::finish_step(const regional::StepResult& result, RequestContext& con
     case Status::kDecided:
       fill(context.query, result.decision, Basis::kRefreshed, verdict);
       count(verdict);
+      if (verdict.admitted()) charge_after_answer(context);
       return;
     case Status::kLate:
       degrade(context, missing_now(context));
@@ -85,6 +87,21 @@ void Engine::finish_step(const regional::StepResult& result, RequestContext& con
       count(verdict);
       return;
   }
+}
+
+void Engine::undo_division(const RequestContext& context, Verdict& verdict) {
+  verdict.limit = *context.undivided_capacity;
+  if (verdict.outcome != Outcome::kNever || context.query.ask.cost > verdict.limit) return;
+  // More than the share of this process, but not more than the limit.
+  verdict.outcome = Outcome::kDenied;
+  verdict.retry_after = regional::kReadPause;
+}
+
+// The origin has admitted the request. This process counts it, too, so that it does not start from
+// nothing when the origin is lost.
+void Engine::charge_after_answer(const RequestContext& context) {
+  if (context.cell_class() == CellClass::kWindow || context.query.ask.cost == 0) return;
+  (void)decider_.decide(context);
 }
 
 // A denial for one tick: the counts of the tuple are at the origin, and not in memory.
@@ -136,7 +153,12 @@ void Engine::decide_unread(RequestContext& context, ReadRequirement requirement,
 
 // The tuple may have been evicted since its read was checked.
 void Engine::decide_and_recheck(const RequestContext& context, Basis basis, Verdict& verdict) {
+  if (context.denied_by_loss) {
+    fill(context.query, deny_moved(context), basis, verdict);
+    return count(verdict);
+  }
   decide(context, basis, verdict);
+  if (context.undivided_capacity) undo_division(context, verdict);
   if (verdict.basis == Basis::kDegraded || !verdict.admitted()) return;
   if (!is_unread(context)) return;
   verdict.basis = Basis::kDegraded;
@@ -152,8 +174,15 @@ Consistency Engine::consistency_of(std::optional<Consistency> requested, Waiting
 // charged, so that the counts read have a place.
 ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waiting) {
   const regional::RegionState& region = *state_.region;
-  if (!region.origin || context.cell_class() != CellClass::kWindow) {
-    return ReadRequirement::kNothing;
+  if (!region.origin) return ReadRequirement::kNothing;
+  if (context.cell_class() != CellClass::kWindow) {
+    const memory::Query& query = context.query;
+    const bool asks =
+        is_decided_exactly(query.algorithm, context.consistency, waiting) &&
+        regional::drains_in_time(query.algorithm, query.limit, query.duration, query.ask.capacity);
+    if (!asks) return ReadRequirement::kNothing;
+    const bool available = region.origin->reach() == Reach::kPrompt;
+    return available ? ReadRequirement::kAsk : ReadRequirement::kDegrade;
   }
   const Millis longest =
       regional::longest_while_failing(region.replay_failing_since(), context.now.mono,
@@ -228,7 +257,7 @@ Engine::Missing Engine::missing_now(const RequestContext& context) const {
 // origin is not lost, its allowance.
 void Engine::degrade(RequestContext& context, Missing missing) {
   state_.counters->add(Stat::kUnread);
-  if (context.cell_class() != CellClass::kWindow) return;
+  if (context.cell_class() != CellClass::kWindow) return degrade_exact(context, missing);
   const OnOriginLoss policy = context.on_origin_loss.value_or(
       state_.region->on_origin_loss.load(std::memory_order_relaxed));
   context.query.bound =
@@ -236,6 +265,19 @@ void Engine::degrade(RequestContext& context, Missing missing) {
           ? regional::bound_while_late(*state_.region, *state_.tuples, context.key, context.query)
           : regional::bound_while_lost(*state_.region, *state_.tuples, context.key, context.query,
                                        policy);
+}
+
+// The same for a request on state that cannot be divided into counts: its limit is divided.
+void Engine::degrade_exact(RequestContext& context, Missing missing) const {
+  if (context.denied_by_loss || context.undivided_capacity) return;
+  const OnOriginLoss policy = context.on_origin_loss.value_or(
+      state_.region->on_origin_loss.load(std::memory_order_relaxed));
+  if (policy == OnOriginLoss::kDeny) {
+    context.denied_by_loss = true;
+  } else if (policy == OnOriginLoss::kShare || missing == Missing::kAnswer) {
+    context.undivided_capacity = context.query.ask.capacity;
+    regional::divide(context.query, std::max<uint32_t>(state_.region->origin->live_nodes(), 1));
+  }
 }
 
 // A peek at a tuple that is not in the table uses the counts read and creates nothing. A tuple that

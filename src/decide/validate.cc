@@ -8,6 +8,7 @@
 #include "algorithms/backlog.h"
 #include "memory/memory_plan.h"
 #include "memory/tuple_key.h"
+#include "regional/query_share.h"
 #include "weir/options.h"
 
 namespace weir::decide {
@@ -124,11 +125,12 @@ std::unique_ptr<Error> find_error(const Request& request) {
   constexpr Range kPolicy{.low = 0, .high = static_cast<int64_t>(OnOriginLoss::kShare)};
   const auto policy = static_cast<int64_t>(request.on_origin_loss.value_or(OnOriginLoss::kLocal));
   if (outside(policy, kPolicy)) return refuse_number("on_origin_loss", policy, kPolicy);
-  if (request.on_origin_loss.has_value() &&
+  if (request.on_origin_loss.has_value() && request.consistency != Consistency::kExact &&
       memory::class_of(request.algorithm) != memory::CellClass::kWindow) {
     return refuse("on_origin_loss",
                   std::string(to_string(request.algorithm)) + " is not shared through the origin",
-                  "leave on_origin_loss out, or choose sliding_window or fixed_window");
+                  "leave on_origin_loss out, or choose sliding_window or fixed_window, or the "
+                  "consistency exact");
   }
   constexpr Range kConsistency{.low = 0, .high = static_cast<int64_t>(Consistency::kRelaxed)};
   const auto consistency =
@@ -137,10 +139,12 @@ std::unique_ptr<Error> find_error(const Request& request) {
     return refuse_number("consistency", consistency, kConsistency);
   }
   if (request.consistency == Consistency::kExact &&
-      memory::class_of(request.algorithm) != memory::CellClass::kWindow) {
-    return refuse("consistency",
-                  std::string(to_string(request.algorithm)) + " is not shared through the origin",
-                  "leave consistency out, or choose sliding_window or fixed_window");
+      !regional::drains_in_time(request.algorithm, request.limit, request.duration,
+                                request.burst.value_or(request.limit))) {
+    return refuse("burst",
+                  "a burst of " + std::to_string(request.burst.value_or(request.limit)) +
+                      " does not drain within " + std::to_string(kMaxExactDrain.count()) + " ms",
+                  "choose a smaller burst or a higher rate, or leave the consistency exact out");
   }
   if (takes_burst(request.algorithm)) {
     // Above kExact only some paces are representable; which ones needs their common divisor.

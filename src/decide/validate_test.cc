@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "decide/all_algorithms_test.h"
 #include "decide/engine.h"
 #include "tests/doubles/manual_clock.h"
 
@@ -199,6 +200,40 @@ TEST(ErrorIn, RefusesALeaseThatIsTooShort) {
             "choose a sync.lease from 7000 to 86400000 ms");
   // Without a ledger there are no leases.
   EXPECT_EQ(error_in(Options{.sync = {.lease = Millis(1)}}), std::nullopt);
+}
+
+TEST(Validate, AcceptsExactAndItsLossPolicyForEveryAlgorithm) {
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    Request request{.ns = "api",
+                    .identifier = "caller",
+                    .limit = 10,
+                    .duration = Millis(1000),
+                    .algorithm = algorithm,
+                    .on_origin_loss = OnOriginLoss::kShare,
+                    .consistency = Consistency::kExact};
+    EXPECT_EQ(validate(request), nullptr) << to_string(algorithm);
+    request.consistency.reset();
+    const bool is_window = memory::class_of(algorithm) == memory::CellClass::kWindow;
+    EXPECT_EQ(validate(request) == nullptr, is_window) << to_string(algorithm);
+  }
+}
+
+TEST(Validate, RefusesAnExactBurstThatDrainsTooLate) {
+  Request request{.ns = "api",
+                  .identifier = "caller",
+                  .limit = 1,
+                  .duration = Millis(1 << 21),
+                  .algorithm = Algorithm::kGcra,
+                  .consistency = Consistency::kExact,
+                  .burst = Count{1} << 30};
+  EXPECT_EQ(validate(request), nullptr);
+  request.burst = (Count{1} << 30) + 1;
+  const auto error = validate(request);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(error->field, "burst");
+  EXPECT_NE(error->detail.find("1073741825"), std::string::npos);
+  request.consistency = Consistency::kConverge;
+  EXPECT_EQ(validate(request), nullptr);
 }
 
 }  // namespace

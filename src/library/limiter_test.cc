@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <coroutine>
 #include <optional>
 #include <thread>
@@ -381,6 +382,42 @@ TEST(Version, IsTextAndNumbers) {
   EXPECT_EQ(text, WEIR_VERSION);
   EXPECT_EQ(WEIR_VERSION_NUMBER,
             WEIR_VERSION_MAJOR * 10000 + WEIR_VERSION_MINOR * 100 + WEIR_VERSION_PATCH);
+}
+
+TEST(Limiter, AdmitsExactlyTheLimitOnManyThreadsInEveryAlgorithm) {
+  constexpr int kThreads = 4;
+  constexpr int kRequests = 20;  // of each thread on each limiter
+  constexpr Count kLimit = 50;
+  const auto origin = make_in_process_origin(system_clock());
+  std::vector<Limiter> limiters;
+  for (const uint64_t seed : {1, 2}) {
+    limiters.push_back(
+        std::move(Limiter::create(system_clock(), {.origin = origin,
+                                                   .consistency = Consistency::kExact,
+                                                   .read_deadline = Millis(10'000),
+                                                   .capacity = 1024,
+                                                   .seed = seed})
+                      .value()));
+  }
+  for (int algorithm = 0; algorithm < kAlgorithmCount; ++algorithm) {
+    Request request = window_request("threads", kLimit);
+    request.algorithm = static_cast<Algorithm>(algorithm);
+    request.ns = to_string(request.algorithm);
+    std::atomic<Count> admitted{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        for (int each = 0; each < kRequests; ++each) {
+          for (Limiter& limiter : limiters) {
+            const auto verdict = limiter.check(request);
+            if (verdict->admitted()) admitted.fetch_add(1);
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(admitted, kLimit) << request.ns;
+  }
 }
 
 }  // namespace

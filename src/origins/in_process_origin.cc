@@ -72,6 +72,17 @@ void InProcessOrigin::step(std::vector<CellStep> steps, StepReply reply) {
   reply(std::move(answer));
 }
 
+void InProcessOrigin::decide(std::vector<ExactCall> calls, ExactReply reply) {
+  std::vector<ExactAnswer> answers;
+  {
+    const base::MutexLock lock(store_->mutex);
+    const WallTime now = store_->clock.now().wall;
+    store_->state.delete_expired(now);
+    for (const ExactCall& call : calls) answers.push_back(store_->state.exact.decide(call, now));
+  }
+  reply(std::move(answers));
+}
+
 void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
   size_t retired = 0;
   {

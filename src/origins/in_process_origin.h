@@ -26,7 +26,10 @@ struct InProcessOptions {
 
 // Safe from any thread; replies before the call returns. A message reaches all handlers before
 // notify() returns, unless another thread delivers messages at that moment.
-class InProcessOrigin final : public RegionalOrigin, public StepStore, public BridgeStore {
+class InProcessOrigin final : public RegionalOrigin,
+                              public StepStore,
+                              public ExactStore,
+                              public BridgeStore {
   struct Store;
 
  public:
@@ -45,6 +48,8 @@ class InProcessOrigin final : public RegionalOrigin, public StepStore, public Br
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override;
   void step(std::vector<CellStep> steps, StepReply reply) override;
   [[nodiscard]] StepStore* step_store() override { return this; }
+  void decide(std::vector<ExactCall> calls, ExactReply reply) override;
+  [[nodiscard]] ExactStore* exact_store() override { return this; }
   [[nodiscard]] BridgeStore* bridge_store() override { return this; }
 
   void acquire(std::string holder, Millis lease, GrantReply reply) override;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/contracts/bridge_contract.h"
+#include "tests/contracts/exact_contract.h"
 #include "tests/contracts/origin_contract.h"
 
 namespace weir::contracts {
@@ -29,6 +30,7 @@ struct InProcess {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(InProcessOrigin, OriginContract, InProcess);
 INSTANTIATE_TYPED_TEST_SUITE_P(InProcessOrigin, BridgeContract, InProcess);
+INSTANTIATE_TYPED_TEST_SUITE_P(InProcessOrigin, ExactContract, InProcess);
 
 }  // namespace weir::contracts
 

@@ -14,6 +14,7 @@ void InProcessState::delete_expired(WallTime now) {
     erase(cells_by_expiry_.begin()->second);
     cells_by_expiry_.erase(cells_by_expiry_.begin());
   }
+  exact.delete_expired(now);
   while (!tuples_by_expiry_.empty() && tuples_by_expiry_.begin()->first <= now) {
     const auto entry = tuples_by_expiry_.extract(tuples_by_expiry_.begin());
     const auto found = tuples_.find(entry.mapped());
@@ -177,6 +178,7 @@ void InProcessState::raise_departed(const std::string& tuple, const CellFloor& f
 
 void InProcessState::evict(const std::string& tuple) {
   evicted_ += tuples_.erase(tuple);
+  exact.erase(tuple);
   const auto cells = cells_.find(tuple);
   if (cells == cells_.end()) return;
   evicted_ += cells->second.size();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "origins/due_set.h"
+#include "origins/exact_tuples.h"
 #include "origins/region_counts.h"
 #include "weir/origin.h"
 
@@ -50,6 +51,7 @@ class InProcessState {
   [[nodiscard]] std::vector<std::string> records() const;
 
   DueSet due;
+  ExactTuples exact;
   uint64_t last_message = 0;
 
  private:

@@ -24,6 +24,12 @@ namespace {
 constexpr size_t kMostAsks = 256;
 // How often a request may be asked for again because a new window began or counts were missing.
 constexpr int kMostRounds = 4;
+// How often an exact call is sent again.
+constexpr int kMostRepeats = 2;
+
+bool is_exact(const memory::TupleKey& key) {
+  return key.header().cell_class() != memory::CellClass::kWindow;
+}
 
 }  // namespace
 
@@ -56,9 +62,17 @@ struct Steps::Flight {
   uint64_t number = 0;      // among the steps of this process
   Count own = 0;            // as sent
   bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
+  uint64_t call = 0;        // the number of an exact call; 0: not sent yet
   // Guarded by the shard's mutex.
   bool ended = false;
+  int repeats = 0;        // of an exact call
   std::vector<Ask> asks;  // in the order of the step
+
+  [[nodiscard]] bool may_repeat() const {
+    return is_exact(key) && !ended && repeats < kMostRepeats &&
+           std::any_of(asks.begin(), asks.end(),
+                       [](const Ask& ask) { return ask.waiter != nullptr; });
+  }
 };
 
 // The requests on one tuple.
@@ -126,6 +140,11 @@ Steps::FlightPtr Steps::next_flight(Line& line, Instant now) {
   // A step without a reply does not block the line for longer than a request would wait.
   if (line.flight != nullptr && !line.flight->ended &&
       now.mono - line.flight->began.mono >= region_->read_deadline) {
+    if (line.flight->may_repeat()) {
+      ++line.flight->repeats;
+      line.flight->began = now;
+      return line.flight;
+    }
     line.flight->ended = true;
     line.put_back(std::exchange(line.flight->asks, {}));
     line.flight = nullptr;
@@ -145,7 +164,15 @@ Steps::FlightPtr Steps::next_flight(Line& line, Instant now) {
   flight->key = key;
   flight->tuple = key.encoded();
   flight->began = now;
-  const size_t count = std::min(line.waiting.size(), kMostAsks);
+  size_t count = std::min(line.waiting.size(), kMostAsks);
+  if (key.header().cell_class() == memory::CellClass::kBacklog) {
+    // An exact call has one rate.
+    const memory::Query& rate = line.waiting.front().query;
+    const auto other = std::find_if(line.waiting.begin(), line.waiting.end(), [&](const Ask& ask) {
+      return ask.query.limit != rate.limit || ask.query.duration != rate.duration;
+    });
+    count = std::min(count, static_cast<size_t>(other - line.waiting.begin()));
+  }
   const auto end = line.waiting.begin() + static_cast<std::ptrdiff_t>(count);
   flight->asks.assign(std::make_move_iterator(line.waiting.begin()), std::make_move_iterator(end));
   line.waiting.erase(line.waiting.begin(), end);
@@ -170,7 +197,16 @@ void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
   std::vector<FlightPtr> sent;
   std::vector<FlightPtr> moved;
   std::vector<CellStep> steps;
+  std::vector<FlightPtr> called;
+  std::vector<ExactCall> calls;
   for (const FlightPtr& flight : flights) {
+    if (is_exact(flight->key)) {
+      ExactCall call = exact_call(*flight);
+      if (call.asks.empty()) continue;
+      called.push_back(flight);
+      calls.push_back(std::move(call));
+      continue;
+    }
     flight->began = now;
     flight->epoch = region_->origin->epoch();
     CellStep step;
@@ -182,6 +218,14 @@ void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
     }
   }
   for (const FlightPtr& flight : moved) end_without_reply(flight, StepResult::Status::kMoved);
+  if (!called.empty()) {
+    counters_->add(Stat::kSteps, called.size());
+    region_->origin->exact_store()->decide(std::move(calls),
+                                           [self = weak_from_this(), called](auto answers) {
+                                             if (const auto alive = self.lock())
+                                               alive->on_answers(called, std::move(answers));
+                                           });
+  }
   if (sent.empty()) return;
   counters_->add(Stat::kSteps, sent.size());
   // Weak: an origin that never answers must not keep this object alive.
@@ -271,7 +315,7 @@ void Steps::expire(const WaiterPtr& waiter, MonoTime now) {
     }
     if (!expired) continue;
     counters_->add(Stat::kStepErrors);
-    {
+    if (!is_exact(key)) {
       const epoch::Guard guard;
       if (const Tuple tuple = tuples_->table.find(key)) note_failed_read(WindowCells(tuple), now);
     }
@@ -317,6 +361,84 @@ void Steps::land(const FlightPtr& flight, const StepTotals& totals) {
   std::vector<Ask> asks = take_asks(flight);
   const bool refused = decide(*flight, asks, totals);
   go_on(flight, std::move(asks), refused);
+}
+
+// A repeated call is the same call: it keeps its number and its asks. Without asks: the reply came
+// after all.
+ExactCall Steps::exact_call(Flight& flight) {
+  const base::MutexLock lock(shard_of(flight.key).mutex);
+  if (flight.ended || flight.asks.empty()) return {};
+  if (flight.call == 0) flight.call = 1 + exact_calls_.fetch_add(1, std::memory_order_relaxed);
+  const memory::Query& first = flight.asks.front().query;
+  ExactCall call{.tuple = flight.tuple,
+                 .algorithm = first.algorithm,
+                 .limit = first.limit,
+                 .duration = first.duration,
+                 .across_durations = flight.key.header().duration() == Millis(0),
+                 .writer = region_->component(0),
+                 .number = flight.call,
+                 .asks = {}};
+  for (const Ask& ask : flight.asks) {
+    call.asks.push_back({.cost = ask.query.ask.cost, .capacity = ask.query.ask.capacity});
+  }
+  return call;
+}
+
+void Steps::on_answers(const std::vector<FlightPtr>& flights,
+                       Result<std::vector<ExactAnswer>> answers) {
+  const Instant now = tuples_->clock.now();
+  std::vector<FlightPtr> again;
+  for (size_t i = 0; i < flights.size(); ++i) {
+    const FlightPtr& flight = flights[i];
+    if (answers && i < answers->size() && land_exact(flight, (*answers)[i])) continue;
+    counters_->add(Stat::kStepErrors);
+    if (!answers && may_repeat(flight, now)) {
+      again.push_back(flight);
+    } else {
+      end_without_reply(flight, StepResult::Status::kLate);
+    }
+  }
+  if (!again.empty()) launch(now, again);
+}
+
+// Whether to send an exact call again that failed. The answer may have been lost with a connection.
+bool Steps::may_repeat(const FlightPtr& flight, Instant now) {
+  if (region_->origin->reach() != Reach::kPrompt) return false;
+  const base::MutexLock lock(shard_of(flight->key).mutex);
+  if (!flight->may_repeat()) return false;
+  ++flight->repeats;
+  flight->began = now;
+  return true;
+}
+
+// Answers the requests of an exact call. False: the origin could not decide it.
+bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
+  if (answer.decisions.empty()) return false;
+  const std::vector<Ask> asks = take_asks(flight);
+  const WallTime now = tuples_->clock.now().wall;
+  bool refused = false;
+  for (size_t i = 0; i < asks.size(); ++i) {
+    if (asks[i].waiter == nullptr) continue;
+    if (i >= answer.decisions.size()) {
+      this->answer(asks[i], {.status = StepResult::Status::kLate});
+      continue;
+    }
+    const memory::Query& query = asks[i].query;
+    const ExactDecision& decided = answer.decisions[i];
+    CellDecision result;
+    result.decision.outcome = decided.outcome;
+    result.decision.remaining = decided.remaining;
+    result.decision.reset = now + decided.reset;
+    if (decided.retry_after) result.decision.retry_at = query.now + *decided.retry_after;
+    const Count after = base::saturating_sub(query.ask.capacity, decided.remaining);
+    const bool admitted = result.decision.admitted();
+    // The origin does not tell apart whose they are.
+    result.evidence.siblings = admitted ? base::saturating_sub(after, query.ask.cost) : after;
+    refused = refused || decided.outcome == Outcome::kDenied;
+    this->answer(asks[i], {.status = StepResult::Status::kDecided, .decision = result});
+  }
+  go_on(flight, {}, refused);
+  return true;
 }
 
 // Starts the next step of the line after this one. `again`: requests to ask for again.

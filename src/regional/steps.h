@@ -5,6 +5,10 @@
 // before it answers, so what the origin granted is never admitted twice. A grant for a request that
 // did not wait stays at the origin, where the next step finds it.
 //
+// Requests on windows ask by StepStore::step(), all others by ExactStore::decide(), which needs no
+// tuple in the table. Such a call is repeated if its reply is missing: the origin remembers what it
+// granted. If nobody waits any more, the grant stays charged there.
+//
 // While the origin refuses requests on a tuple, steps are kPace apart: a process takes at most 50
 // of them a second.
 //
@@ -39,7 +43,7 @@ struct StepRequest {
 
 struct StepResult {
   enum class Status : uint8_t {
-    kDecided,  // by the origin; an admitted cost was charged
+    kDecided,  // by the origin; an admitted cost of a window was charged in the table, too
     kLate,     // the deadline passed
     kMoved,    // the tuple was removed meanwhile
   };
@@ -59,8 +63,8 @@ class Steps : public std::enable_shared_from_this<Steps> {
   Steps(const Steps&) = delete;
   Steps& operator=(const Steps&) = delete;
 
-  // Asks for all requests, then calls `done` on `home` with one result for each, in order. Their
-  // tuples are in the table; the keys need not outlive the call.
+  // Asks for all requests, then calls `done` on `home` with one result for each, in order. Tuples
+  // of windows are in the table; the keys need not outlive the call.
   void ask(Instant now, const std::vector<StepRequest>& requests, Executor& home,
            UniqueFunction<void(const std::vector<StepResult>&)> done);
 
@@ -90,6 +94,10 @@ class Steps : public std::enable_shared_from_this<Steps> {
   void expire(const WaiterPtr& waiter, MonoTime now);
   void on_reply(const std::vector<FlightPtr>& flights, Result<std::vector<StepTotals>> totals);
   void land(const FlightPtr& flight, const StepTotals& totals);
+  [[nodiscard]] ExactCall exact_call(Flight& flight);
+  void on_answers(const std::vector<FlightPtr>& flights, Result<std::vector<ExactAnswer>> answers);
+  [[nodiscard]] bool land_exact(const FlightPtr& flight, const ExactAnswer& answer);
+  [[nodiscard]] bool may_repeat(const FlightPtr& flight, Instant now);
   void end_without_reply(const FlightPtr& flight, StepResult::Status status);
   void go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused);
   [[nodiscard]] std::vector<Ask> take_asks(const FlightPtr& flight);
@@ -105,6 +113,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
   const std::shared_ptr<RegionState> region_;
   const std::shared_ptr<memory::PublishWatch> publish_watch_;
   const std::shared_ptr<telemetry::LimiterCounters> counters_;
+  base::Atomic<uint64_t> exact_calls_{0};  // numbers them: relaxed
   std::array<Shard, kShards> shards_;
 };
 

@@ -171,8 +171,7 @@ const std::vector<Setting>& all_settings() {
        .initial = "converge",
        .meaning = "How far the processes of a region agree before they admit a request, unless it "
                   "says so itself: converge (at most 1.25 times the limit), exact (at most the "
-                  "limit, a round trip each; fixed_window and sliding_window) or relaxed (a limit "
-                  "for each process)",
+                  "limit, a round trip each) or relaxed (a limit for each process)",
        .set = [](Config& config, const std::string& text) -> std::string {
          const auto consistency = consistency_from(text);
          if (!consistency) return "must be converge, exact or relaxed";

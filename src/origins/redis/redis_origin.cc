@@ -66,6 +66,12 @@ void RedisOrigin::step(std::vector<CellStep> steps, StepReply reply) {
   });
 }
 
+void RedisOrigin::decide(std::vector<ExactCall> calls, ExactReply reply) {
+  post(std::move(reply), [calls = std::move(calls)](Worker& worker, ExactReply answer) mutable {
+    worker.decide(std::move(calls), std::move(answer));
+  });
+}
+
 void RedisOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
   post(std::move(reply), [cells = std::move(cells)](Worker& worker, RetirementReply answer) {
     worker.retire(cells, std::move(answer));

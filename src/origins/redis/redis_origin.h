@@ -18,7 +18,10 @@
 
 namespace weir::origins {
 
-class RedisOrigin final : public RegionalOrigin, public StepStore, public BridgeStore {
+class RedisOrigin final : public RegionalOrigin,
+                          public StepStore,
+                          public ExactStore,
+                          public BridgeStore {
  public:
   // `clock` must outlive the origin. `seed` names this node among those that share the server, and
   // makes its pauses differ from theirs.
@@ -42,6 +45,8 @@ class RedisOrigin final : public RegionalOrigin, public StepStore, public Bridge
   void step(std::vector<CellStep> steps, StepReply reply) override;
   [[nodiscard]] std::optional<Membership> membership() const override;
   [[nodiscard]] StepStore* step_store() override { return this; }
+  void decide(std::vector<ExactCall> calls, ExactReply reply) override;
+  [[nodiscard]] ExactStore* exact_store() override { return this; }
   [[nodiscard]] BridgeStore* bridge_store() override { return this; }
 
   // Calls run in their order. Those without a reply are dropped while the server is unreachable.

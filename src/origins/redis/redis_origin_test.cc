@@ -6,6 +6,7 @@
 
 #include "origins/redis/running_redis_test.h"
 #include "tests/contracts/bridge_contract.h"
+#include "tests/contracts/exact_contract.h"
 #include "tests/contracts/origin_contract.h"
 
 namespace weir {
@@ -46,6 +47,7 @@ struct InRedis {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisOrigin, OriginContract, InRedis);
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisOrigin, BridgeContract, InRedis);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisOrigin, ExactContract, InRedis);
 
 }  // namespace contracts
 

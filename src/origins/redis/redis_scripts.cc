@@ -6,6 +6,7 @@
 #include <set>
 
 #include "origins/redis/redis_cells.h"
+#include "origins/redis/redis_exact_scripts.h"
 
 namespace weir::origins {
 namespace {
@@ -209,9 +210,10 @@ redis.call('PUBLISH', ARGV[1], string.format('%.0f', number) .. ' ' .. ARGV[2])
 return number
 )";
 
-constexpr std::array kTexts = {kRetireText,      kRestoreText, kRaiseDepartedText, kStepText,
-                               kUpdateTupleText, kAcquireText, kReleaseText,       kSaveText,
-                               kAddDueText,      kRemoveDueText, kNotifyText};
+constexpr std::array kTexts = {kRetireText,    kRestoreText, kRaiseDepartedText, kStepText,
+                               kBacklogText,   kRingText,    kLogText,           kUpdateTupleText,
+                               kAcquireText,   kReleaseText, kSaveText,          kAddDueText,
+                               kRemoveDueText, kNotifyText};
 static_assert(kTexts.size() == static_cast<size_t>(Script::kCount));
 
 std::array<std::string, kTexts.size()> all_digests() {

@@ -33,6 +33,24 @@ enum class Script : uint8_t {
   // Returns a digit for each request, 1 if it is granted; what the component was raised to; the
   // cell and the last one as they were before; and the hash KEYS[3], if there is one.
   kStep,
+  // Decides requests of gcra and token_bucket on the state KEYS[1]. ARGV: the writer, then numbers:
+  // that of the call, the duration, the pace of the call as num and den, and 1 if a backlog of
+  // another pace keeps its time to drain, 0 if it keeps its units; then of each request its cost
+  // and its burst, each as ms and pulses of 1/den ms in which it drains.
+  // Returns 1, the time in ms, the state before, and a digit for each request, 1 if it is granted;
+  // for a repeated call what was returned first. Only 2: the writer has made a later call.
+  kBacklog,
+  // Decides requests of sliding_window_strict on the state KEYS[1]. ARGV: the writer, then numbers:
+  // that of the call, the duration, the width of a sub-cell; then of each request its cost and its
+  // limit. Returns the same as kBacklog.
+  kRing,
+  // Decides requests of sliding_log on the state KEYS[1] and the log KEYS[2]. ARGV: the writer,
+  // then
+  // numbers: that of the call, the duration; then of each request its cost and its limit. Returns
+  // the same as kBacklog, but of the state its version, its time, the units in the window, and the
+  // newest stamp, or `-`. Each request is followed by a comma, and a refused one by a colon and the
+  // stamp of the unit that must leave first.
+  kLog,
   // Raises the region counts KEYS[1] of a tuple to those in ARGV[2..], five values each: region,
   // sequence, count, limit, lease. Keeps the tuple for at least ARGV[1] ms; 0: no change. Returns
   // the region counts, then the cells KEYS[2..]. redis_tuples.h describes the format.

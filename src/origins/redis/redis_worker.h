@@ -1,9 +1,10 @@
 // The part of the Redis origin that runs on its own thread.
 //
 // These concerns share its connection: cell calls (redis_calls.cc), scripts
-// (redis_script_calls.cc), steps (redis_steps.cc), the store of the bridge (redis_bridge.cc, redis_tuple_calls.cc),
-// heartbeats that list the live nodes (redis_nodes.cc), and the health of the server
-// (redis_health.cc). Messages of the bridge have a connection of their own (redis_subscription.h).
+// (redis_script_calls.cc), steps (redis_steps.cc), exact decisions (redis_exact.cc), the store of
+// the bridge (redis_bridge.cc, redis_tuple_calls.cc), heartbeats that list the live nodes
+// (redis_nodes.cc), and the health of the server (redis_health.cc). Messages of the bridge have a
+// connection of their own (redis_subscription.h).
 //
 // All methods run on the thread of `io`; other threads post to it, and read the atomics and the
 // texts under `mutex`.
@@ -53,6 +54,7 @@ struct RedisOrigin::Worker {
   void replay(const std::vector<CellReplay>& cells, OriginReply reply);
   void retire(const std::vector<CellRetirement>& cells, RetirementReply reply);
   void step(std::vector<CellStep> steps, StepReply reply);
+  void decide(std::vector<ExactCall> calls, ExactReply reply);
 
   void acquire(const std::string& holder, Millis lease, GrantReply reply);
   void release(const std::string& holder);
@@ -94,7 +96,7 @@ struct RedisOrigin::Worker {
     Count limit_seen = 0;  // written if known
     bool expired = false;  // nothing was sent: the cell counts as acknowledged
     bool written = false;
-    bool by_step = false;  // a step without requests wrote and read it
+    bool by_step = false;      // a step without requests wrote and read it
     bool expiry_sent = false;  // false: the cell should still have the expiry of an earlier write
     std::string key = {};
     WallTime expires_at{};                               // if known
@@ -150,6 +152,11 @@ struct RedisOrigin::Worker {
   void note_stepped(const CellStep& step, Count total);
   // Whether a write of this total would take back what a step has granted.
   [[nodiscard]] bool is_below_step(const std::string& key, const std::string& field, Count total);
+
+  // Exact decisions.
+  struct ExactCalls;
+  [[nodiscard]] Script add_exact(Pipeline& commands, const ExactCall& call);
+  void decide_next(const std::shared_ptr<ExactCalls>& calls);
 
   // Region counts.
   // Uses the script kAddDue.
@@ -212,7 +219,7 @@ struct RedisOrigin::Worker {
     Count total = 0;
     MonoTime until{};
   };
-  std::unordered_map<std::string, Stepped> stepped;         // by key and field
+  std::unordered_map<std::string, Stepped> stepped;        // by key and field
   std::deque<std::pair<MonoTime, std::string>> step_ends;  // in order
 
   MonoTime heartbeat_at{};

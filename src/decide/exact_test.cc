@@ -1,0 +1,436 @@
+// Exact decisions of two engines that share an origin.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/split_mix.h"
+#include "decide/all_algorithms_test.h"
+#include "decide/engine.h"
+#include "origins/in_process_origin.h"
+#include "regional/query_share.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/effort.h"
+
+namespace weir::decide {
+namespace {
+
+constexpr Algorithm kUnmergeable[] = {Algorithm::kGcra, Algorithm::kTokenBucket,
+                                      Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog};
+
+// An origin whose exact answers can be held back, or lost after they were decided.
+class Link final : public RegionalOrigin, public ExactStore {
+ public:
+  explicit Link(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
+
+  void read(std::vector<CellRead> cells, OriginReply reply) override {
+    far_end_->read(std::move(cells), std::move(reply));
+  }
+  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+    far_end_->replay(std::move(cells), std::move(reply));
+  }
+  void decide(std::vector<ExactCall> all, ExactReply reply) override {
+    calls.insert(calls.end(), all.begin(), all.end());
+    far_end_->exact_store()->decide(std::move(all), [&](auto answers) {
+      if (failures > 0) {
+        --failures;
+        return reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp});
+      }
+      if (!holds) return reply(std::move(answers));
+      held.push_back([reply, value = answers.value()] { reply(value); });
+    });
+  }
+  [[nodiscard]] StepStore* step_store() override { return far_end_->step_store(); }
+  [[nodiscard]] ExactStore* exact_store() override { return this; }
+  [[nodiscard]] Reach reach() const override { return reachability; }
+  [[nodiscard]] uint32_t live_nodes() const override { return nodes; }
+
+  void release() {
+    for (const auto& each : std::exchange(held, {})) each();
+  }
+
+  std::vector<ExactCall> calls;
+  std::vector<std::function<void()>> held;
+  bool holds = false;
+  int failures = 0;
+  Reach reachability = Reach::kPrompt;
+  uint32_t nodes = 2;
+
+ private:
+  const std::shared_ptr<RegionalOrigin> far_end_;
+};
+
+class Exact : public ::testing::Test {
+ protected:
+  struct Node {
+    Node(const doubles::ManualClock& clock, std::shared_ptr<RegionalOrigin> far_end)
+        : executor(clock), link(std::make_shared<Link>(std::move(far_end))) {}
+    doubles::ManualExecutor executor;
+    std::shared_ptr<Link> link;
+    std::shared_ptr<Engine> engine;
+  };
+
+  void start(Options options = {.consistency = Consistency::kExact}) {
+    options.seed = 1;
+    options.capacity = 1024;
+    for (int i = 0; i < 2; ++i) {
+      auto& node = nodes_.emplace_back(
+          std::make_unique<Node>(clock_, i == 0 ? origin_ : origin_->another_endpoint()));
+      options.origin = node->link;
+      options.seed = static_cast<uint64_t>(i) + 1;
+      node->engine = Engine::make(clock_, options);
+    }
+  }
+  [[nodiscard]] Link& link(size_t node) { return *nodes_[node]->link; }
+
+  [[nodiscard]] Result<Verdict> check(size_t index, const Request& request) {
+    Node& node = *nodes_[index];
+    std::optional<Result<Verdict>> received;
+    node.engine->check_async(clock_.now(), request, node.executor,
+                             [&](Result<Verdict> verdict) { received = std::move(verdict); });
+    node.executor.run();
+    if (!received) {  // the origin has just refused a request
+      clock_.advance(Millis(20));
+      node.executor.run();
+    }
+    return std::move(received.value());
+  }
+  [[nodiscard]] BatchVerdict check_all(size_t index, const std::vector<Request>& requests) {
+    Node& node = *nodes_[index];
+    std::optional<BatchVerdict> received;
+    node.engine->check_all_async(clock_.now(), requests, node.executor,
+                                 [&](auto verdict) { received = std::move(verdict.value()); });
+    node.executor.run();
+    for (int i = 0; i < 3 && !received; ++i) {
+      clock_.advance(Millis(20));
+      node.executor.run();
+    }
+    return std::move(received.value());
+  }
+  [[nodiscard]] static Request request(Algorithm algorithm, Count cost = 1) {
+    // gcra and token_bucket would share a count, as would the windows.
+    return {.ns = "api",
+            .identifier = to_string(algorithm),
+            .limit = 10,
+            .duration = Millis(10'000),
+            .cost = cost,
+            .algorithm = algorithm};
+  }
+  [[nodiscard]] static Request peek(Algorithm algorithm) { return request(algorithm, 0); }
+
+  doubles::ManualClock clock_;
+  std::shared_ptr<origins::InProcessOrigin> origin_ =
+      std::make_shared<origins::InProcessOrigin>(clock_);
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+// Two engines against one engine that is alone.
+TEST_F(Exact, TwoEnginesDecideAsOneInEveryAlgorithm) {
+  start();
+  const auto alone = Engine::make(clock_, {.capacity = 1024, .seed = 7});
+  uint64_t random = 1;
+  const auto draw = [&](uint64_t below) { return base::split_mix(random) % below; };
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    SCOPED_TRACE(to_string(algorithm));
+    const bool is_backlog = memory::class_of(algorithm) == memory::CellClass::kBacklog;
+    const bool is_window = memory::class_of(algorithm) == memory::CellClass::kWindow;
+    uint64_t admitted = 0;
+    for (uint64_t i = 0; i < generated_cases(3000); ++i) {
+      Request each = request(algorithm);
+      each.limit = draw(10) == 0 ? 7 : 10;
+      each.duration = Millis(1000);
+      constexpr Count kCosts[] = {1, 1, 1, 2, 5, 10, 11, 0};
+      each.cost = kCosts[draw(is_window ? 7 : 8)];
+      if (is_backlog && draw(2) == 0) each.burst = 1 + draw(15);
+      const auto expected = alone->check(clock_.now(), each);
+      const auto actual = check(draw(2), each);
+      ASSERT_TRUE(expected.ok() && actual.ok());
+      ASSERT_EQ(to_string(actual->outcome), to_string(expected->outcome)) << i;
+      // The counts that a process knows of a window may be enough to deny, and not be all.
+      if (!is_window || actual->admitted()) {
+        ASSERT_EQ(actual->remaining, expected->remaining) << i;
+        ASSERT_EQ(actual->reset, expected->reset) << i;
+        ASSERT_EQ(actual->retry_after, expected->retry_after) << i;
+        ASSERT_EQ(actual->limit, expected->limit) << i;
+      }
+      if (!is_window) {
+        ASSERT_EQ(to_string(actual->basis), to_string(Basis::kRefreshed)) << i;
+      }
+      admitted += actual->admitted() && each.cost > 0 ? 1 : 0;
+      clock_.advance(Millis(20 + draw(draw(20) == 0 ? 3000 : 100)));
+    }
+    EXPECT_GT(admitted, generated_cases(3000) / 10);
+  }
+}
+
+TEST_F(Exact, ABurstOnBothEnginesIsAdmittedOnce) {
+  start();
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    SCOPED_TRACE(to_string(algorithm));
+    Count admitted = 0;
+    for (int i = 0; i < 20; ++i) {
+      for (size_t node = 0; node < 2; ++node) {
+        for (const auto& verdict : {check(node, request(algorithm))}) {
+          admitted += verdict->admitted() ? 1 : 0;
+        }
+      }
+    }
+    // While the burst waits for denials, a unit may drain.
+    EXPECT_GE(admitted, 10u);
+    EXPECT_LE(admitted, 11u);
+  }
+}
+
+TEST_F(Exact, APeekReadsTheOrigin) {
+  start();
+  for (const Algorithm algorithm : kUnmergeable) {
+    ASSERT_TRUE(check(0, request(algorithm, 4))->admitted());
+    const auto verdict = check(1, peek(algorithm));
+    EXPECT_EQ(verdict->remaining, 6u);
+    EXPECT_EQ(verdict->basis, Basis::kRefreshed);
+  }
+}
+
+TEST_F(Exact, GroupsOfRequestsAskTheOrigin) {
+  start();
+  for (const Algorithm algorithm : kUnmergeable) {
+    ASSERT_TRUE(check(0, request(algorithm, 4))->admitted());
+    ASSERT_TRUE(check(1, request(algorithm, 4))->admitted());
+    const std::vector<Request> group(3, request(algorithm));
+    std::vector<Result<Verdict>> verdicts(3);
+    bool done = false;
+    if (!nodes_[1]->engine->check_each_async(clock_.now(), group, verdicts, nodes_[1]->executor,
+                                             [&] { done = true; })) {
+      nodes_[1]->executor.run();
+      EXPECT_TRUE(done);
+    }
+    EXPECT_TRUE(verdicts[0]->admitted());
+    EXPECT_TRUE(verdicts[1]->admitted());
+    EXPECT_FALSE(verdicts[2]->admitted());
+  }
+}
+
+TEST_F(Exact, CombinesRequestsThatComeMeanwhile) {
+  start();
+  link(0).holds = true;
+  std::vector<Outcome> outcomes;
+  for (int i = 0; i < 12; ++i) {
+    nodes_[0]->engine->check_async(clock_.now(), request(Algorithm::kGcra), nodes_[0]->executor,
+                                   [&](auto verdict) { outcomes.push_back(verdict->outcome); });
+  }
+  EXPECT_EQ(link(0).calls.size(), 1u);
+  link(0).release();
+  EXPECT_EQ(link(0).calls.size(), 2u);
+  EXPECT_EQ(link(0).calls.at(1).asks.size(), 11u);
+  link(0).release();
+  nodes_[0]->executor.run();
+  ASSERT_EQ(outcomes.size(), 12u);
+  EXPECT_EQ(std::count(outcomes.begin(), outcomes.end(), Outcome::kAdmitted), 10);
+}
+
+TEST_F(Exact, ACallHasOneRate) {
+  start();
+  link(0).holds = true;
+  for (const Count limit : {10, 10, 20, 20, 10}) {
+    Request each = request(Algorithm::kGcra);
+    each.limit = limit;
+    nodes_[0]->engine->check_async(clock_.now(), each, nodes_[0]->executor, [](const auto&) {});
+  }
+  while (!link(0).held.empty()) link(0).release();
+  ASSERT_EQ(link(0).calls.size(), 4u);
+  EXPECT_EQ(link(0).calls[2].limit, 20u);
+  EXPECT_EQ(link(0).calls[2].asks.size(), 2u);
+}
+
+TEST_F(Exact, AnAnswerThatWasLostIsFetchedAgainAndChargedOnce) {
+  start();
+  for (const Algorithm algorithm : kUnmergeable) {
+    link(0).failures = 1;
+    const auto verdict = check(0, request(algorithm, 4));
+    EXPECT_TRUE(verdict->admitted());
+    EXPECT_EQ(verdict->basis, Basis::kRefreshed);
+    EXPECT_EQ(verdict->remaining, 6u);
+    EXPECT_EQ(check(1, peek(algorithm))->remaining, 6u);
+  }
+}
+
+TEST_F(Exact, FollowsTheLossPolicyWhileTheOriginIsLost) {
+  start();
+  for (const Algorithm algorithm : kUnmergeable) {
+    SCOPED_TRACE(to_string(algorithm));
+    for (const auto& [policy, most] :
+         {std::pair(OnOriginLoss::kDeny, 0), std::pair(OnOriginLoss::kShare, 5),
+          std::pair(OnOriginLoss::kLocal, 10)}) {
+      link(0).reachability = Reach::kNone;
+      Request each = request(algorithm);
+      const std::string identifier(to_string(policy));
+      each.workspace = identifier;
+      each.consistency = Consistency::kExact;
+      each.on_origin_loss = policy;
+      int admitted = 0;
+      for (int i = 0; i < 20; ++i) {
+        const auto verdict = check(0, each);
+        ASSERT_TRUE(verdict.ok());
+        EXPECT_EQ(verdict->basis, Basis::kDegraded);
+        EXPECT_EQ(verdict->limit, 10u);
+        EXPECT_EQ(verdict->retry_after.has_value(), !verdict->admitted());
+        admitted += verdict->admitted() ? 1 : 0;
+      }
+      EXPECT_EQ(admitted, most) << identifier;
+      // More than a share is not more than the limit.
+      each.cost = 8;
+      EXPECT_EQ(check(0, each)->outcome, Outcome::kDenied);
+      each.cost = 11;
+      EXPECT_NE(check(0, each)->outcome, Outcome::kAdmitted);
+    }
+  }
+}
+
+TEST_F(Exact, KnowsItsOwnAdmissionsWhenTheOriginIsLost) {
+  start();
+  for (const Algorithm algorithm : kUnmergeable) {
+    link(0).reachability = Reach::kPrompt;
+    ASSERT_TRUE(check(0, request(algorithm, 6))->admitted());
+    link(0).reachability = Reach::kNone;
+    EXPECT_EQ(check(0, peek(algorithm))->remaining, 4u);
+  }
+}
+
+TEST_F(Exact, DecidesOnItsShareIfTheAnswerIsLate) {
+  start();
+  link(0).holds = true;
+  for (const Algorithm algorithm : kUnmergeable) {
+    std::optional<Verdict> received;
+    nodes_[0]->engine->check_async(clock_.now(), request(algorithm, 5), nodes_[0]->executor,
+                                   [&](auto verdict) { received = verdict.value(); });
+    clock_.advance(Millis(300));
+    nodes_[0]->executor.run();
+    ASSERT_TRUE(received.has_value());
+    EXPECT_EQ(received->basis, Basis::kDegraded);
+    EXPECT_TRUE(received->admitted());
+    EXPECT_EQ(received->remaining, 0u);  // of its half
+    link(0).release();
+    nodes_[0]->executor.run();
+  }
+}
+
+TEST_F(Exact, WithoutAnExactStoreEachProcessDecidesAlone) {
+  class Steps final : public RegionalOrigin {
+   public:
+    explicit Steps(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
+    void read(std::vector<CellRead> cells, OriginReply reply) override {
+      far_end_->read(std::move(cells), std::move(reply));
+    }
+    void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+      far_end_->replay(std::move(cells), std::move(reply));
+    }
+    [[nodiscard]] StepStore* step_store() override { return far_end_->step_store(); }
+
+   private:
+    const std::shared_ptr<RegionalOrigin> far_end_;
+  };
+  const auto engine = Engine::make(clock_, {.origin = std::make_shared<Steps>(origin_),
+                                            .consistency = Consistency::kExact,
+                                            .capacity = 64,
+                                            .seed = 1});
+  doubles::ManualExecutor executor(clock_);
+  for (const Algorithm algorithm : kUnmergeable) {
+    std::optional<Verdict> received;
+    EXPECT_TRUE(engine->check_async(clock_.now(), request(algorithm), executor,
+                                    [&](auto verdict) { received = verdict.value(); }));
+    EXPECT_EQ(received->basis, Basis::kLocal);
+  }
+}
+
+TEST_F(Exact, ABatchIsAdmittedIfTheOriginAdmitsEachItem) {
+  start();
+  std::vector<Request> batch;
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    batch.push_back(request(algorithm, 4));
+    batch.push_back(request(algorithm, 2));
+  }
+  for (Request& each : batch) each.limit = 100;
+  const BatchVerdict verdict = check_all(0, batch);
+  EXPECT_EQ(verdict.outcome, Outcome::kAdmitted);
+  for (const Verdict& item : verdict.items) EXPECT_EQ(item.basis, Basis::kRefreshed);
+  Request log = peek(Algorithm::kSlidingLog);
+  log.limit = 100;
+  EXPECT_EQ(check(1, log)->remaining, 94u);
+}
+
+TEST_F(Exact, ABatchIsDeniedIfTheOriginDeniesAnItem) {
+  start();
+  for (const Algorithm algorithm : kUnmergeable) {
+    Request full = request(algorithm, 10);
+    full.workspace = "full";
+    ASSERT_TRUE(check(1, full)->admitted());
+    full.cost = 1;
+    const BatchVerdict verdict = check_all(0, {request(algorithm, 4), full});
+    EXPECT_EQ(verdict.outcome, Outcome::kDenied);
+    EXPECT_TRUE(verdict.items[0].admitted());
+    EXPECT_EQ(verdict.items[1].outcome, Outcome::kDenied);
+    EXPECT_TRUE(verdict.items[1].retry_after.has_value());
+    clock_.advance(Millis(20));
+    // Nothing was consumed.
+    EXPECT_EQ(check(1, peek(algorithm))->remaining, 10u);
+    EXPECT_EQ(verdict.items[0].remaining, 10u);
+    // Each of these would pass alone.
+    EXPECT_EQ(check_all(0, {request(algorithm, 6), request(algorithm, 6)}).outcome,
+              Outcome::kDenied);
+    clock_.advance(Millis(20));
+    EXPECT_EQ(check(1, peek(algorithm))->remaining, 10u);
+    EXPECT_EQ(check_all(0, {request(algorithm, 6), request(algorithm, 4)}).outcome,
+              Outcome::kAdmitted);
+    clock_.advance(Millis(20));
+    EXPECT_EQ(check(1, peek(algorithm))->remaining, 0u);
+    EXPECT_EQ(check_all(0, {request(algorithm, 11), request(algorithm, 1)}).outcome,
+              Outcome::kNever);
+    clock_.advance(Millis(20));
+  }
+}
+
+TEST_F(Exact, DecidesABurstBeyondItsRangeInTheProcess) {
+  start();
+  Request huge = request(Algorithm::kGcra);
+  huge.limit = 1;
+  huge.duration = kMaxDuration;
+  huge.burst = Count{1} << 29;
+  EXPECT_FALSE(regional::drains_in_time(huge.algorithm, huge.limit, huge.duration, *huge.burst));
+  EXPECT_EQ(check(0, huge)->basis, Basis::kLocal);
+  huge.consistency = Consistency::kExact;
+  const auto refused = check(0, huge);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().field, "burst");
+}
+
+TEST_F(Exact, CannotResetWhatTheOriginKeeps) {
+  start();
+  const auto refused = nodes_[0]->engine->reset(clock_.now(), request(Algorithm::kGcra));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().field, "consistency");
+}
+
+TEST(QueryShare, CanBeRepresentedAtAnyRate) {
+  uint64_t random = 1;
+  const auto draw = [&](uint64_t below) { return base::split_mix(random) % below; };
+  for (uint64_t i = 0; i < generated_cases(100'000); ++i) {
+    memory::Query query{
+        .algorithm = Algorithm::kGcra,
+        .duration = Millis(100 + draw(draw(2) == 0 ? 2'000'000'000 : 300'000'000'000)),
+        .limit = 1 + draw(uint64_t{1} << draw(40))};
+    query.ask.capacity = 1 + draw(uint64_t{1} << draw(40));
+    const auto fits = [&] {
+      return algorithms::representable(algorithms::pace_of(query.limit, query.duration),
+                                       query.limit, query.ask.capacity);
+    };
+    if (!fits()) continue;
+    regional::divide(query, static_cast<uint32_t>(1 + draw(50)));
+    ASSERT_TRUE(fits()) << query.limit << " per " << query.duration.count();
+    ASSERT_GE(query.limit, 1u);
+    ASSERT_GE(query.ask.capacity, 1u);
+  }
+}
+
+}  // namespace
+}  // namespace weir::decide

@@ -1,0 +1,215 @@
+#include "origins/exact_rule.h"
+
+#include <algorithm>
+
+#include "base/wide.h"
+
+namespace weir::origins {
+
+using algorithms::Backlog;
+using algorithms::Decision;
+using algorithms::Pace;
+using base::Wide;
+
+namespace {
+
+constexpr auto kMaxDrainMs = static_cast<uint64_t>(kMaxExactDrain.count());
+
+int64_t ms_of(WallTime time) {
+  return time.time_since_epoch().count();
+}
+
+ExactDecision relative(const Decision& decision, WallTime now) {
+  ExactDecision result{.outcome = decision.outcome,
+                       .remaining = decision.remaining,
+                       .reset = std::max(decision.reset - now, Millis(0))};
+  if (decision.retry_at) result.retry_after = std::max(*decision.retry_at - now, Millis(1));
+  return result;
+}
+
+bool was_set_back(WallTime clock, WallTime at, Millis duration) {
+  return at > clock + duration;
+}
+
+// Pulses that have not drained at `now`.
+uint64_t waiting(const BacklogState& state, WallTime now) {
+  if (state.ms < ms_of(now)) return 0;
+  const Wide pulses =
+      Wide{static_cast<uint64_t>(state.ms - ms_of(now))} * state.pace.den + state.pulses;
+  return static_cast<uint64_t>(std::min(pulses, Wide{algorithms::kMaxBurstPulses}));
+}
+
+// The backlog at the rate of the call, with `now` as its epoch.
+Backlog backlog_of(const ExactCall& call, WallTime now, const BacklogState& state,
+                   const Pace& pace) {
+  Backlog backlog{.epoch = now, .tat = {waiting(state, now)}};
+  if (state.version == 0 || state.pace == pace) return backlog;
+  const auto rebase = call.across_durations ? algorithms::rebased_in_time : algorithms::rebased;
+  const Backlog moved = rebase(now, call.duration, backlog, state.pace, pace);
+  const uint64_t pulses =
+      moved.tat.since_epoch - algorithms::detail::pulses_at(now, moved.epoch, pace);
+  backlog.tat = {static_cast<uint64_t>(std::min(Wide{pulses}, Wide{kMaxDrainMs} * pace.den))};
+  return backlog;
+}
+
+// `stamp_back(i, k)` is the stamp of the k-th newest unit at the i-th ask; `admit(cost)` adds
+// units.
+template <typename StampBack, typename Admit>
+std::vector<ExactDecision> decide_log_asks(const ExactCall& call, WallTime now,
+                                           const StampBack& stamp_back, const Admit& admit) {
+  std::vector<ExactDecision> decisions;
+  for (size_t i = 0; i < call.asks.size(); ++i) {
+    const ExactAsk& ask = call.asks[i];
+    const Decision decision =
+        algorithms::decide_log(now, call.duration, {.capacity = ask.capacity, .cost = ask.cost},
+                               [&](Count back) { return stamp_back(i, back); });
+    if (decision.admitted()) admit(ask.cost);
+    decisions.push_back(relative(decision, now));
+  }
+  return decisions;
+}
+
+}  // namespace
+
+ExactClass exact_class(Algorithm algorithm) {
+  if (algorithm == Algorithm::kSlidingWindowStrict) return ExactClass::kRing;
+  return algorithm == Algorithm::kSlidingLog ? ExactClass::kLog : ExactClass::kBacklog;
+}
+
+ExactAnswer decide(const ExactCall& call, WallTime clock, BacklogState& state) {
+  if (was_set_back(clock, state.at, call.duration)) {
+    state.ms -= (state.at - clock).count();
+    state.at = clock;
+  }
+  const WallTime now = std::max(clock, state.at);
+  const Pace pace = algorithms::pace_of(call.limit, call.duration);
+  Backlog backlog = backlog_of(call, now, state, pace);
+  ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
+  for (const ExactAsk& ask : call.asks) {
+    const auto decision = algorithms::decide_backlog(now, backlog, pace,
+                                                     {.capacity = ask.capacity, .cost = ask.cost});
+    const bool charges = decision.admitted() && ask.cost > 0;
+    const bool converts = state.version > 0 && state.pace != pace && ask.cost > 0;
+    if (charges) backlog.tat = decision.tat;
+    answer.changed = answer.changed || charges || converts;
+    answer.decisions.push_back(relative(decision, now));
+  }
+  if (!answer.changed) return answer;
+  const uint64_t queued = backlog.tat.since_epoch;
+  state = {.version = state.version + 1,
+           .at = now,
+           .pace = pace,
+           .ms = ms_of(now) + static_cast<int64_t>(queued / pace.den),
+           .pulses = queued % pace.den};
+  return answer;
+}
+
+ExactAnswer decide(const ExactCall& call, WallTime clock, RingState& state) {
+  if (was_set_back(clock, state.at, call.duration)) {
+    state.at = clock;
+    state.cells.clear();
+  }
+  const WallTime now = std::max(clock, state.at);
+  const auto at = algorithms::position_of(now, algorithms::ring_width(call.duration));
+  const int64_t oldest = at.sequence - algorithms::kRingParts;
+  algorithms::RingCounts counts{};
+  for (const auto& [sequence, count] : state.cells) {
+    if (sequence < oldest || sequence > at.sequence) continue;
+    counts[static_cast<size_t>(sequence - oldest)] = count;
+  }
+  ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
+  for (const ExactAsk& ask : call.asks) {
+    const Decision decision =
+        algorithms::decide_ring(at, counts, {.capacity = ask.capacity, .cost = ask.cost});
+    if (decision.admitted() && ask.cost > 0) {
+      counts.back() += ask.cost;
+      answer.changed = true;
+    }
+    answer.decisions.push_back(relative(decision, now));
+  }
+  if (!answer.changed) return answer;
+  ++state.version;
+  state.at = now;
+  state.cells.clear();
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) state.cells.emplace_back(oldest + static_cast<int64_t>(i), counts[i]);
+  }
+  return answer;
+}
+
+ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state) {
+  if (was_set_back(clock, state.at, call.duration)) {
+    state.at = clock;
+    state.left = state.total;
+    state.entries.clear();
+  }
+  const WallTime now = std::max(clock, state.at);
+  auto& entries = state.entries;
+  while (!entries.empty() && !algorithms::in_window(now, call.duration, entries.front().stamp)) {
+    state.left = entries.front().last;
+    entries.pop_front();
+  }
+  const auto stamp_back = [&](size_t, Count back) {
+    if (back > state.total - state.left) return algorithms::kNoStamp;
+    const auto found = std::lower_bound(
+        entries.begin(), entries.end(), state.total - back + 1,
+        [](const LogState::Entry& entry, Count unit) { return entry.last < unit; });
+    return found->stamp;
+  };
+  ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
+  const auto admit = [&](Count cost) {
+    if (cost == 0) return;
+    answer.changed = true;
+    state.total += cost;
+    if (entries.empty() || entries.back().stamp != now) entries.push_back({.stamp = now});
+    entries.back().last = state.total;
+  };
+  answer.decisions = decide_log_asks(call, now, stamp_back, admit);
+  if (!answer.changed) return answer;
+  ++state.version;
+  state.at = now;
+  return answer;
+}
+
+ExactAnswer decide(const ExactCall& call, WallTime now, const LogSummary& log) {
+  Count used = log.used;
+  WallTime newest = log.newest;
+  const auto stamp_back = [&](size_t i, Count back) {
+    if (back > used) return algorithms::kNoStamp;
+    if (back == 1) return newest;
+    const ExactAsk& ask = call.asks[i];
+    const bool asked = ask.cost <= ask.capacity && back == ask.capacity - ask.cost + 1;
+    // Of the others only counts that they are in the window.
+    return asked ? log.must_have_left[i] : now;
+  };
+  ExactAnswer answer{.at = now, .version = log.version, .decisions = {}};
+  const auto admit = [&](Count cost) {
+    if (cost == 0) return;
+    answer.changed = true;
+    used += cost;
+    newest = now;
+  };
+  answer.decisions = decide_log_asks(call, now, stamp_back, admit);
+  return answer;
+}
+
+WallTime empty_at(const BacklogState& state) {
+  return WallTime(Millis(state.ms + 1));
+}
+
+WallTime empty_at(const RingState& state, Millis duration) {
+  return state.at + (algorithms::kRingCells + 1) * algorithms::ring_width(duration);
+}
+
+WallTime empty_at(const LogState& state, Millis duration) {
+  return state.at + duration;
+}
+
+DrainTime drain_time(Count cost, const Pace& pace) {
+  const Wide pulses = Wide{cost} * pace.num;
+  const Wide ms = pulses / pace.den;
+  if (ms > kMaxDrainMs) return {.ms = kMaxDrainMs + 1};
+  return {.ms = static_cast<uint64_t>(ms), .pulses = static_cast<uint64_t>(pulses % pace.den)};
+}
+
+}  // namespace weir::origins

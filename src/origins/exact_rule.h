@@ -1,0 +1,89 @@
+// How an origin decides requests on a tuple whose whole state it keeps. The Lua scripts of the
+// Redis origin change the state by the same rules; the decisions are computed here for both.
+//
+// A state has one clock, that of the origin. Time does not run backwards within a tuple: a call is
+// decided at the time of the last admission if the clock is behind it. If the clock was set back by
+// more than a duration, a ring and a log start again empty, and a backlog keeps what was waiting at
+// its last admission.
+//
+// Pure.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/backlog.h"
+#include "algorithms/sliding_log.h"
+#include "algorithms/strict_ring.h"
+#include "weir/origin.h"
+
+namespace weir::origins {
+
+enum class ExactClass : uint8_t { kBacklog, kRing, kLog };
+[[nodiscard]] ExactClass exact_class(Algorithm algorithm);
+
+// gcra and token_bucket. The theoretical arrival time is `ms` of the clock of the origin and
+// `pulses` of 1/den ms.
+struct BacklogState {
+  uint64_t version = 0;
+  WallTime at{};  // of the last admission
+  algorithms::Pace pace{};
+  int64_t ms = 0;
+  uint64_t pulses = 0;  // less than pace.den
+};
+
+struct RingState {
+  uint64_t version = 0;
+  WallTime at{};
+  std::vector<std::pair<int64_t, Count>> cells{};  // sub-cells with a count, oldest first
+};
+
+// Units are numbered from 1. All units of one millisecond are one entry.
+struct LogState {
+  struct Entry {
+    WallTime stamp{};
+    Count last = 0;  // the number of its last unit
+  };
+  uint64_t version = 0;
+  WallTime at{};
+  Count total = 0;              // units admitted
+  Count left = 0;               // units that have left the window
+  std::deque<Entry> entries{};  // of the other units, oldest first
+};
+
+// Decides a call at the time `clock`. If it changes the state, the version grows by one. A log also
+// drops what has left its window.
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, BacklogState& state);
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, RingState& state);
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state);
+
+// From then on the state is as good as none.
+[[nodiscard]] WallTime empty_at(const BacklogState& state);
+[[nodiscard]] WallTime empty_at(const RingState& state, Millis duration);
+[[nodiscard]] WallTime empty_at(const LogState& state, Millis duration);
+
+// The log as the Redis origin reads it: not the stamps, but those that decisions need.
+struct LogSummary {
+  uint64_t version = 0;
+  WallTime at{};
+  Count used = 0;  // units in the window
+  WallTime newest = algorithms::kNoStamp;
+  std::vector<WallTime> must_have_left{};  // for each ask that is denied: the stamp of its last
+                                           // unit that must leave; kNoStamp for the others
+};
+// `now` is the time of the decision.
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime now, const LogSummary& log);
+
+// An amount of cost as the time in which it drains; at most kMaxExactDrain and one ms.
+struct DrainTime {
+  uint64_t ms = 0;
+  uint64_t pulses = 0;
+};
+[[nodiscard]] DrainTime drain_time(Count cost, const algorithms::Pace& pace);
+
+}  // namespace weir::origins

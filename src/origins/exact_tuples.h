@@ -1,0 +1,47 @@
+// The tuples that an in-process origin decides whole: their states, and the last calls of their
+// writers. A copy is a snapshot.
+//
+// One thread at a time.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <variant>
+
+#include "origins/exact_rule.h"
+#include "weir/origin.h"
+
+namespace weir::origins {
+
+class ExactTuples {
+ public:
+  // See ExactStore.
+  [[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime now);
+  // Forgets the states that are empty, and have been for kRemembered.
+  void delete_expired(WallTime now);
+  void erase(const std::string& tuple) { tuples_.erase(tuple); }
+  [[nodiscard]] size_t size() const { return tuples_.size(); }
+
+  // A call may be repeated for so long.
+  static constexpr Millis kRemembered{5000};
+
+ private:
+  struct LastCall {
+    uint64_t number = 0;
+    ExactAnswer answer{};
+  };
+  struct Tuple {
+    std::variant<std::monostate, BacklogState, RingState, LogState> state;
+    std::map<Component, LastCall> writers{};
+    WallTime kept_until{};
+  };
+
+  void remember(Tuple& tuple, const ExactCall& call, const ExactAnswer& answer);
+
+  std::unordered_map<std::string, Tuple> tuples_;
+  std::multimap<WallTime, std::string> by_expiry_;  // an entry may be too early
+};
+
+}  // namespace weir::origins

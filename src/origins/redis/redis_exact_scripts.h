@@ -1,0 +1,262 @@
+// The Lua scripts that decide requests on a tuple whose whole state is in Redis; redis_scripts.h
+// describes their arguments and exact_rule.h the rules.
+//
+// Numbers are exact up to 2^53. A script changes nothing before all its arguments are valid.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace weir::origins {
+
+// What the scripts have in common. ARGV: the writer, then numbers: that of the call, the duration.
+//
+// The field `s` of the hash KEYS[1] is the state; the first two numbers in it are the version and
+// the time of the last admission. The field `w` + writer is the last call of the writer that
+// changed the state: its number, its time, what was granted, and the state that it found.
+inline constexpr std::string_view kExactCallText = R"(
+local numbers = {}
+for i = 2, #ARGV do
+  numbers[i] = tonumber(string.match(ARGV[i], '^%d+$'))
+  if not numbers[i] or numbers[i] > 9007199254740992 then
+    return redis.error_reply('ERR weir: argument ' .. i .. ' is no number')
+  end
+end
+local field, number, duration = 'w' .. ARGV[1], numbers[2], numbers[3]
+if #ARGV < 3 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
+local function text(value) return string.format('%.0f', value) end
+local function remember(now, granted, found)
+  local value = text(number) .. ' ' .. text(now) .. ' ' .. granted .. ' ' .. found
+  if redis.call('HSET', KEYS[1], field, value) == 0 then return end
+  local all = redis.call('HGETALL', KEYS[1])
+  if #all <= 2 * 65 then return end
+  local writers = {}
+  for i = 1, #all, 2 do
+    local time = tonumber(string.match(all[i + 1], '^%d+ (%d+)')) or 0
+    if all[i] ~= 's' and all[i] ~= field then writers[#writers + 1] = {time, all[i]} end
+  end
+  table.sort(writers, function(a, b) return a[1] > b[1] end)
+  for i = 64, #writers do redis.call('HDEL', KEYS[1], writers[i][2]) end
+end
+local last = redis.call('HGET', KEYS[1], field)
+if last then
+  local of, time, granted, found = string.match(last, '^(%d+) (%d+) (%S*) (.*)$')
+  if of and tonumber(of) == number then return {1, time, found, granted} end
+  if of and tonumber(of) > number then return {2} end
+end
+local stored = redis.call('HGET', KEYS[1], 's') or ''
+if redis.replicate_commands then redis.replicate_commands() end
+local time = redis.call('TIME')
+local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local version, at, rest = string.match(stored, '^(%d+) (%d+) (.*)$')
+if version then version, at = tonumber(version), tonumber(at) else version, at, rest = 0, 0, '' end
+local set_back = at > clock + duration
+local now = math.max(clock, at)
+)";
+
+// The common part and one of the others.
+template <const std::string_view& kFirst, const std::string_view& kSecond>
+struct JoinedText {
+  static constexpr auto kChars = [] {
+    std::array<char, kFirst.size() + kSecond.size()> chars{};
+    std::copy(kSecond.begin(), kSecond.end(),
+              std::copy(kFirst.begin(), kFirst.end(), chars.begin()));
+    return chars;
+  }();
+  static constexpr std::string_view kText{kChars.data(), kChars.size()};
+};
+
+// The backlog of another rate is converted with integers of any size: their digits are below 4096,
+// the lowest first, so that a digit times a number below 2^40 is exact.
+inline constexpr std::string_view kDecideBacklogText = R"(
+local num, den, keeps_time = numbers[4], numbers[5], numbers[6]
+if #ARGV < 6 or #ARGV % 4 ~= 2 or num < 1 or den < 1 then
+  return redis.error_reply('ERR weir: wrong arguments')
+end
+local ms, pulses = 0, 0
+local n, d, m, p = string.match(rest, '^(%d+) (%d+) (%d+) (%d+)$')
+if n and tonumber(n) > 0 and tonumber(d) > 0 then
+  n, d, ms, pulses = tonumber(n), tonumber(d), tonumber(m), tonumber(p)
+else
+  version, at, stored, set_back, now, n, d = 0, 0, '', false, clock, num, den
+end
+local function state()
+  return text(version) .. ' ' .. text(at) .. ' ' .. text(n) .. ' ' .. text(d) .. ' ' .. text(ms)
+      .. ' ' .. text(pulses)
+end
+if set_back then
+  ms, at, now = ms - (at - clock), clock, clock
+  stored = state()
+  redis.call('HSET', KEYS[1], 's', stored)
+  redis.call('PEXPIRE', KEYS[1], text(math.max(ms - now, 0) + 5001))
+end
+local function multiply_add(digits, factor, carry)
+  local result, i = {}, 1
+  while digits[i] or carry > 0 do
+    local sum = (digits[i] or 0) * factor + carry
+    result[i] = sum % 4096
+    carry = math.floor(sum / 4096)
+    i = i + 1
+  end
+  return result
+end
+local function divide(digits, divisor)
+  local result, left = {}, 0
+  for i = 1, #digits do result[i] = 0 end
+  for i = #digits, 1, -1 do
+    local part = left * 4096 + digits[i]
+    result[i] = math.floor(part / divisor)
+    left = part - result[i] * divisor
+  end
+  while result[#result] == 0 do result[#result] = nil end
+  return result, left
+end
+local function at_most_a_burst(digits)
+  if #digits > 6 or (digits[6] or 0) > 1 then return {0, 0, 0, 0, 0, 2} end
+  return digits
+end
+if ms < now then ms, pulses = now, 0 end
+local converts = n ~= num or d ~= den
+if converts then
+  local from, to = n, num
+  if keeps_time > 0 then from, to = d, den end
+  local waiting = at_most_a_burst(multiply_add(multiply_add({}, 0, ms - now), d, pulses))
+  waiting = at_most_a_burst((divide(multiply_add(waiting, to, from - 1), from)))
+  local whole, part = divide(waiting, den)
+  ms = 0
+  for i = #whole, 1, -1 do ms = ms * 4096 + whole[i] end
+  if ms >= 2251799813685248 then ms, part = 2251799813685248, 0 end
+  ms, pulses, n, d = now + ms, part, num, den
+end
+local granted, changed = '', false
+for i = 7, #ARGV, 4 do
+  local has_cost = numbers[i] + numbers[i + 1] > 0
+  local after_ms, after = ms + numbers[i], pulses + numbers[i + 1]
+  if after >= den then after_ms, after = after_ms + 1, after - den end
+  local full_ms, full = now + numbers[i + 2], numbers[i + 3]
+  local fits = after_ms < full_ms or (after_ms == full_ms and after <= full)
+  if fits then ms, pulses = after_ms, after end
+  granted = granted .. (fits and '1' or '0')
+  changed = changed or (has_cost and (fits or converts))
+end
+if changed then
+  version, at = version + 1, now
+  redis.call('HSET', KEYS[1], 's', state())
+  remember(clock, granted, stored)
+  redis.call('PEXPIRE', KEYS[1], text(ms - now + 5001))
+end
+return {1, text(clock), stored, granted}
+)";
+
+inline constexpr std::string_view kDecideRingText = R"(
+local width = numbers[4]
+if #ARGV < 4 or #ARGV % 2 ~= 0 or width < 1 then
+  return redis.error_reply('ERR weir: wrong arguments')
+end
+if set_back then
+  at, now, rest = clock, clock, ''
+  stored = text(version) .. ' ' .. text(at) .. ' '
+  redis.call('HSET', KEYS[1], 's', stored)
+end
+local sequence = math.floor(now / width)
+local used, current, kept = 0, 0, ''
+for cell, count in string.gmatch(rest, '(%d+),(%d+);') do
+  local of = tonumber(cell)
+  if of >= sequence - 16 and of <= sequence then
+    used = used + tonumber(count)
+    if of == sequence then
+      current = tonumber(count)
+    else
+      kept = kept .. cell .. ',' .. count .. ';'
+    end
+  end
+end
+local granted, changed = '', false
+for i = 5, #ARGV, 2 do
+  if used + numbers[i] <= numbers[i + 1] then
+    used, current, granted = used + numbers[i], current + numbers[i], granted .. '1'
+    changed = changed or numbers[i] > 0
+  else
+    granted = granted .. '0'
+  end
+end
+if changed then
+  redis.call('HSET', KEYS[1], 's', text(version + 1) .. ' ' .. text(now) .. ' ' .. kept
+    .. text(sequence) .. ',' .. text(current) .. ';')
+  remember(clock, granted, stored)
+  redis.call('PEXPIRE', KEYS[1], text(18 * width + 5000))
+end
+return {1, text(clock), stored, granted}
+)";
+
+// KEYS[2] is a sorted set with an entry for each millisecond in which units were admitted: its
+// time, and as score the number of its last unit. Units are numbered from 1.
+inline constexpr std::string_view kDecideLogText = R"(
+if #ARGV % 2 ~= 1 then return redis.error_reply('ERR weir: wrong arguments') end
+local log = KEYS[2]
+local total, left = string.match(rest, '^(%d+) (%d+)$')
+if total then
+  total, left = tonumber(total), tonumber(left)
+else
+  version, at, total, left, set_back, now = 0, 0, 0, 0, false, clock
+end
+if set_back then at, now = clock, clock end
+local function entry(rank) return redis.call('ZRANGE', log, rank, rank, 'WITHSCORES') end
+local function has_left(rank)
+  local found = entry(rank)
+  return not found[1] or set_back or tonumber(found[1]) <= now - duration
+end
+if version == 0 then redis.call('DEL', log) end
+if redis.call('ZCARD', log) == 0 then
+  left = total
+elseif has_left(0) then
+  local inside, outside = redis.call('ZCARD', log), 0
+  while inside - outside > 1 do
+    local middle = math.floor((inside + outside) / 2)
+    if has_left(middle) then outside = middle else inside = middle end
+  end
+  left = tonumber(entry(outside)[2])
+  redis.call('ZREMRANGEBYSCORE', log, '-inf', text(left))
+end
+local used = total - left
+local newest = used > 0 and redis.call('ZRANGE', log, -1, -1)[1] or '-'
+local function state()
+  return text(version) .. ' ' .. text(at) .. ' ' .. text(total) .. ' ' .. text(left)
+end
+if version > 0 and state() ~= stored then redis.call('HSET', KEYS[1], 's', state()) end
+local found = text(version) .. ' ' .. text(at) .. ' ' .. text(used) .. ' ' .. newest
+local granted, changed = '', false
+for i = 4, #ARGV, 2 do
+  local cost, capacity = numbers[i], numbers[i + 1]
+  if used + cost <= capacity then
+    if cost > 0 then
+      total, used, changed = total + cost, used + cost, true
+      redis.call('ZADD', log, text(total), text(now))
+    end
+    granted = granted .. '1,'
+  elseif cost <= capacity then
+    local unit = text(total - (capacity - cost))
+    local stamp = redis.call('ZRANGEBYSCORE', log, unit, '+inf', 'LIMIT', 0, 1)[1]
+    granted = granted .. '0:' .. stamp .. ','
+  else
+    granted = granted .. '0,'
+  end
+end
+if changed then
+  version, at = version + 1, now
+  redis.call('HSET', KEYS[1], 's', state())
+  remember(clock, granted, found)
+  redis.call('PEXPIRE', KEYS[1], text(duration + 5000))
+  redis.call('PEXPIRE', log, text(duration + 5000))
+end
+return {1, text(clock), found, granted}
+)";
+
+inline constexpr std::string_view kBacklogText =
+    JoinedText<kExactCallText, kDecideBacklogText>::kText;
+inline constexpr std::string_view kRingText = JoinedText<kExactCallText, kDecideRingText>::kText;
+inline constexpr std::string_view kLogText = JoinedText<kExactCallText, kDecideLogText>::kText;
+
+}  // namespace weir::origins
