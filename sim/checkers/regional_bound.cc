@@ -71,6 +71,8 @@ class RegionalBound final : public RegionChecker {
     const Count accepted = view.oracle.accepted_by_origin_or_allowance(cell);
     const Count limit = view.oracle.largest_limit(cell);
     if (4 * accepted <= 5 * limit || any_had_wrong_clock(view.oracle, cell)) return {};
+    // The origin has expired the counts of a window that is over.
+    if (!is_live_at(cell, view.now.wall)) return {};
     const Count excused = missing_counts(view, cell).died_unacked + lost_at_origin(view, cell);
     if (4 * accepted <= 5 * limit + 4 * excused) return {};
     return "the region has accepted " + std::to_string(accepted) + " of " + std::to_string(limit) +

@@ -269,7 +269,7 @@ TEST(Limit, RefusesMissingUnknownAndMisplacedArguments) {
   EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "COST"}),
             "ERR 'COST' needs a value");
   EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "PRICE", "1"}),
-            "ERR 'PRICE' is not an option: use COST, ALGORITHM or BURST");
+            "ERR 'PRICE' is not an option: use COST, ALGORITHM, BURST or CONSISTENCY");
   EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "ITEM", "a"}),
             "ERR 'ITEM' belongs to WEIR.MULTI");
 }
