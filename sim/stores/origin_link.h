@@ -29,7 +29,8 @@ class OriginLink final : public RegionalOrigin, public StepStore, public OriginT
   }
   [[nodiscard]] std::optional<Membership> membership() const override { return membership_; }
   [[nodiscard]] Reach reach() const override {
-    if (!detects_refusal || faults.connectivity != Connectivity::kRefused) return Reach::kPrompt;
+    const bool refused = faults.connectivity == Connectivity::kRefused;
+    if (!detects_refusal || !(refused || knows_of_silence())) return Reach::kPrompt;
     note_disruption(Traffic::kRead);
     return Reach::kNone;
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -131,6 +132,11 @@ class OriginTransport {
       reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "refused"});
       return;
     }
+    if (faults.connectivity != Connectivity::kSilent) {
+      silent_since_.reset();
+    } else if (!silent_since_) {
+      silent_since_ = timeline_.now().mono;
+    }
     const bool reads = kind == Traffic::kRead || kind == Traffic::kBridgeRead;
     if (is_broken() && !reads) {
       return hold([call] { call([](const Result<Answer>&) {}); }, kind);
@@ -196,8 +202,16 @@ class OriginTransport {
   }
   Random& random() { return random_; }
 
+  // Like the link to a real server, which replaces a connection without replies and then knows that
+  // it has none.
+  [[nodiscard]] bool knows_of_silence() const {
+    return faults.connectivity == Connectivity::kSilent && silent_since_ &&
+           timeline_.now().mono - *silent_since_ > kReplyTimeout;
+  }
+
  private:
   static constexpr Millis kDetectBroken{350};  // that a connection broke
+  static constexpr Millis kReplyTimeout{2000};
 
   [[nodiscard]] bool is_broken() const { return timeline_.now().mono < broken_until_; }
 
@@ -249,6 +263,7 @@ class OriginTransport {
 
   Timeline& timeline_;
   Random random_;
+  std::optional<MonoTime> silent_since_;  // the first message that was lost to silence
   MonoTime broken_until_{};
   MonoTime held_until_{};
   MonoTime last_held_until_{};  // of all broken connections
