@@ -64,8 +64,8 @@ std::string label_values() {
       {"`kind` of `weir_origin_commands_total`", values_of<telemetry::OriginCommand>()},
       {"`reason` of `weir_origin_errors_total`", values_of<telemetry::OriginError>()},
       {"`kind` of `weir_refreshes_total`",
-       "`cold`: the tuple was unknown, `stale`: its counts were too old, `strict`: it was denied "
-       "recently"},
+       "`cold`: the tuple was unknown, `stale`: its counts were too old, `step`: the origin "
+       "had to decide"},
       {"`result`", "`answered`, `failed`"},
       {"`kind` of `weir_ledger_calls_total`", values_of<telemetry::LedgerCall>()},
       {"`reason` of `weir_ledger_errors_total`", values_of<telemetry::LedgerError>()},
