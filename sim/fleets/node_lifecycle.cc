@@ -40,6 +40,10 @@ class Fleet::OriginWatcher final : public LinkWatcher {
     load_.origin_commands += 2 * cells.size();
     if (checked) checked->sent(message, cells);
   }
+  void stepping(uint64_t message, const std::vector<CellReplay>& cells) override {
+    load_.origin_commands += cells.size();
+    if (checked) checked->stepping(message, cells);
+  }
   void received(uint64_t message, const std::vector<CellReplay>& cells,
                 const Result<std::vector<CellTotals>>& totals) override {
     if (checked) checked->received(message, cells, totals);

@@ -249,6 +249,7 @@ Engine::Missing Engine::missing_now(const RequestContext& context) const {
   if (consistency_of(context.consistency, Waiting::kPossible) == Consistency::kRelaxed) {
     return Missing::kOrigin;
   }
+  if (memory::mutated(memory::Mutation::kLateAsLocal)) return Missing::kOrigin;
   const Reach reach = state_.region->origin->reach();
   return reach == Reach::kPrompt || reach == Reach::kSlow ? Missing::kAnswer : Missing::kOrigin;
 }

@@ -73,6 +73,7 @@ void WindowCells::note_told(int64_t sequence, Count own, std::optional<Refusals>
     const Tagged before{seen};
     const int64_t ahead = seen == 0 ? -kTagReach : before.ahead_of(sequence);
     if (ahead > 0) return;
+    if (mutated(Mutation::kRefusalsPrivate)) refusals.reset();
     const bool was_strict = ahead >= -1 && before.closed();
     // A refusal stays: another reply may be older.
     const bool refused = (ahead == 0 && (before.count() & kRefusedBit) != 0) ||

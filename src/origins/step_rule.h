@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/mutation.h"
 #include "base/wide.h"
 #include "weir/origin.h"
 
@@ -21,15 +22,20 @@ struct StepGrant {
 // `current` and `last`: the counts of the two windows, as the writer reads them.
 [[nodiscard]] inline StepGrant grant(const CellStep& step, const CellTotals& current,
                                      const CellTotals& last) {
-  const Count others =
-      base::saturating_add(std::max(current.siblings, step.siblings), step.foreign);
+  const Count foreign = base::mutated(base::Mutation::kStepIgnoresForeign) ? 0 : step.foreign;
+  const Count others = base::saturating_add(std::max(current.siblings, step.siblings), foreign);
   const Count last_total = base::saturating_add(
       base::saturating_add(std::max(last.siblings, step.siblings_last), step.foreign_last),
       std::max(last.mine, step.own_last));
-  StepGrant result{.total = step.own, .granted = {}};
+  const Count told =
+      base::mutated(base::Mutation::kStepAdds) ? std::max(step.own, current.mine) : step.own;
+  StepGrant result{.total = told, .granted = {}};
   for (const StepAsk& ask : step.asks) {
-    const Count carried = base::mul_div(last_total, static_cast<uint64_t>(ask.rest.count()),
-                                        static_cast<uint64_t>(step.duration.count()));
+    const Count carried =
+        base::mutated(base::Mutation::kStepIgnoresLast)
+            ? 0
+            : base::mul_div(last_total, static_cast<uint64_t>(ask.rest.count()),
+                            static_cast<uint64_t>(step.duration.count()));
     const Count used = base::saturating_add(base::saturating_add(others, carried), result.total);
     const bool fits = base::saturating_add(used, ask.cost) <= ask.limit;
     result.granted.push_back(fits);

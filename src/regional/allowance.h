@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "base/atomic.h"
+#include "base/mutation.h"
 #include "base/wide.h"
 #include "weir/origin.h"
 #include "weir/time.h"
@@ -35,7 +36,10 @@ struct Allowance {
 
   // `taken`: what this process will have admitted beyond what it last told the origin, this request
   // included. `left`: the limit, less that and all counts known of others.
-  [[nodiscard]] constexpr bool covers(Count taken, Count left) const {
+  [[nodiscard]] bool covers(Count taken, Count left) const {
+    if (base::mutated(base::Mutation::kAllowanceOfWholeRemainder)) {
+      return taken * parts / kAllowanceParts <= left;
+    }
     return taken * parts <= left && kSmallestAllowance * parts <= left;
   }
 };
@@ -58,7 +62,10 @@ class AllowanceTerm {
   // None: the process has no allowance now.
   [[nodiscard]] std::optional<Allowance> at(MonoTime now) const {
     const uint64_t word = word_.load(std::memory_order_acquire);
-    if (word >> kUntilShift <= millis(now)) return std::nullopt;
+    if (word >> kUntilShift <= millis(now)) {
+      if (base::mutated(base::Mutation::kAloneBeforeHeartbeat)) return Allowance{kAllowanceParts};
+      if (!base::mutated(base::Mutation::kAllowanceWithoutExpiry)) return std::nullopt;
+    }
     return Allowance{.parts = word & kPartsMask};
   }
   // The last one, also after its end.

@@ -163,16 +163,20 @@ struct ReadRules {
   if (unread == ReadRequirement::kDegrade) return unread;
   const Evidence& counts = known.evidence;
   const Count taken = base::saturating_sub(counts.own + query.ask.cost, told.own);
+  const bool other_limit = memory::mutated(memory::Mutation::kAllowanceOfAnotherLimit);
   const Count left = base::saturating_sub(
-      query.ask.capacity, told.own + counts.siblings + counts.foreign + counts.previous);
+      query.ask.capacity * (other_limit ? 2 : 1), told.own + counts.siblings + counts.foreign + counts.previous);
   const bool may_be_strict =
       told.strict || (!told.noted && was_half_full(cells, known.sequence - 1, query.ask.capacity));
-  const bool covered = unread == ReadRequirement::kNothing && !may_be_strict && allowance &&
-                       allowance->covers(taken, left);
+  const bool fresh = unread == ReadRequirement::kNothing ||
+                     memory::mutated(memory::Mutation::kAllowanceWithoutExpiry);
+  const bool covered = fresh && !may_be_strict && allowance && allowance->covers(taken, left);
   if (covered) {
     // A window that has just begun: the next requests need not come here.
     if (!told.noted) cells.note_told(known.sequence, 0, std::nullopt);
-    query.bound = {.most = told.own + left / allowance->parts,
+    const bool whole = memory::mutated(memory::Mutation::kAllowanceOfWholeRemainder);
+    query.bound = {.most = told.own + left / (whole ? allowance->parts / kAllowanceParts
+                                                    : allowance->parts),
                    .sequence = known.sequence,
                    .reported = false};
     return ReadRequirement::kNothing;

@@ -1,0 +1,139 @@
+// Bugs planted in allowances and steps, one at a time. Bursts on several processes must show each.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/mutation.h"
+#include "origins/step_rule.h"
+#include "regional/burst_fixture_test.h"
+
+namespace weir::regional {
+namespace {
+
+using base::Mutation;
+
+constexpr uint64_t kConvergePermille = 1250;
+constexpr int kRuns = 60;
+
+class Planted {
+ public:
+  explicit Planted(Mutation mutation) { base::planted = mutation; }
+  ~Planted() { base::planted = Mutation::kNone; }
+  Planted(const Planted&) = delete;
+  Planted& operator=(const Planted&) = delete;
+};
+
+// Whether random schedules exceed the bound.
+bool schedules_break_the_bound(BurstOptions options) {
+  for (int run = 0; run < kRuns; ++run) {
+    options.seed = static_cast<uint64_t>(run) * 104'729 + 1;
+    BurstRegion region(options);
+    if (run % 2 == 0) region.settle();
+    region.run();
+    if (region.worst_permille() > kConvergePermille + 2000 / options.limit) return true;
+  }
+  return false;
+}
+
+// Whether steady requests, which need no step because replays read the counts, exceed the bound.
+bool steady_requests_break_the_bound() {
+  BurstRegion region({.nodes = 4, .limit = 400});
+  region.settle();
+  region.to_next_window();
+  for (int i = 0; i < 300; ++i) {
+    region.burst(2);
+    region.pass(Millis(20));
+    region.deliver_all();
+  }
+  return region.worst_permille() > kConvergePermille;
+}
+
+// Whether processes that have not heard of each other exceed the limit.
+bool first_window_exceeds() {
+  BurstRegion region({.nodes = 5, .limit = 100});
+  region.burst(100);
+  region.deliver_all();
+  return region.admitted_in_this_window() > 125;
+}
+
+// Whether the processes do not admit exactly the limit in windows after a refusal.
+bool later_windows_are_inexact(BurstOptions options) {
+  BurstRegion region(options);
+  region.settle();
+  bool inexact = false;
+  for (int window = 0; window < 6; ++window) {
+    region.to_next_window();
+    region.burst(100);
+    region.deliver_all();
+    inexact = inexact || (window > 0 && region.admitted_in_this_window() != options.limit);
+    for (int i = 0; i < 20; ++i) {
+      region.pass(Millis(100));
+      region.deliver_all();
+    }
+  }
+  return inexact;
+}
+
+// Whether a step grants one more than fits.
+bool step_exceeds() {
+  const CellStep step{.cell = {},
+                      .writer = {},
+                      .own = 10,
+                      .own_last = 40,
+                      .foreign = 50,
+                      .duration = Millis(1000),
+                      .asks = {{.cost = 20, .limit = 100, .rest = Millis(500)},
+                               {.cost = 1, .limit = 100, .rest = Millis(500)}}};
+  return origins::grant(step, {.mine = 10}, {.mine = 40}).granted != std::vector<bool>{true, false};
+}
+
+struct Bug {
+  const char* name;
+  Mutation mutation;
+  std::function<bool()> shows;
+};
+
+class BurstBugTest : public ::testing::TestWithParam<Bug> {};
+
+TEST_P(BurstBugTest, IsFound) {
+  EXPECT_FALSE(GetParam().shows()) << "without a planted bug";
+  const Planted planted(GetParam().mutation);
+  EXPECT_TRUE(GetParam().shows());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Burst, BurstBugTest,
+    ::testing::Values(
+        Bug{"AllowanceByAcknowledgement", Mutation::kFreshByAcknowledgement,
+            steady_requests_break_the_bound},
+        Bug{"AllowanceWithoutExpiry", Mutation::kAllowanceWithoutExpiry,
+            [] {
+              return schedules_break_the_bound(
+                  {.nodes = 3, .limit = 400, .paused_permille = 900, .joined_permille = 900});
+            }},
+        Bug{"AllowanceOfWholeRemainder", Mutation::kAllowanceOfWholeRemainder,
+            [] { return schedules_break_the_bound({.nodes = 4, .limit = 400}); }},
+        Bug{"AloneBeforeHeartbeat", Mutation::kAloneBeforeHeartbeat, first_window_exceeds},
+        Bug{"RefusalsPrivate", Mutation::kRefusalsPrivate,
+            [] { return later_windows_are_inexact({.nodes = 4, .limit = 80}); }},
+        Bug{"AllowanceOfAnotherLimit", Mutation::kAllowanceOfAnotherLimit,
+            [] {
+              return schedules_break_the_bound({.nodes = 3, .limit = 400, .changes_limit = true});
+            }},
+        Bug{"StepAdds", Mutation::kStepAdds,
+            [] {
+              return later_windows_are_inexact(
+                  {.nodes = 4, .limit = 80, .repeated_permille = 500});
+            }},
+        Bug{"StepIgnoresForeign", Mutation::kStepIgnoresForeign, step_exceeds},
+        Bug{"StepIgnoresLast", Mutation::kStepIgnoresLast, step_exceeds},
+        Bug{"LateAsLocal", Mutation::kLateAsLocal,
+            [] {
+              return schedules_break_the_bound(
+                  {.nodes = 4, .limit = 400, .on_origin_loss = OnOriginLoss::kLocal, .late = true});
+            }}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace weir::regional
