@@ -11,6 +11,7 @@ constexpr std::array<std::string_view, static_cast<size_t>(Coverage::kCount)> kC
     "a roll-over with a read in flight",
     "a replay applied although its reply was lost",
     "a batch refused",
+    "a burst on all nodes of a region",
     "a message delivered twice",
     "a node killed with unacknowledged counts",
     "a node restarted",

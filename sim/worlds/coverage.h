@@ -13,6 +13,7 @@ enum class Coverage : uint8_t {
   kReadAcrossRollOver,
   kReplayAppliedButReplyLost,
   kBatchRefused,
+  kBurst,
   kMessageRepeated,
   kKilledWithUnackedCounts,
   kRestarted,

@@ -46,6 +46,7 @@ WorldOptions world_of(uint64_t seed) {
   options.on_origin_loss = kLosses[seed / 32 % kLosses.size()];
   Random random(~seed);
   draw_pressure(random, options);
+  options.bursts = random.one_in(3);
   return options;
 }
 

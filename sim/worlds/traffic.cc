@@ -45,6 +45,28 @@ void World::schedule_traffic() {
   });
 }
 
+// The same burst on all nodes of a region, often at the start of a window.
+void World::schedule_bursts() {
+  timeline_.post_in(Millis(random_.between(200, 3000)), [this] {
+    if (!active_) return;
+    schedule_bursts();
+    const Tuple& tuple = random_tuple();
+    const int region = any_region().index;
+    const Millis rest = tuple.duration - timeline_.now().wall.time_since_epoch() % tuple.duration;
+    const bool at_start = random_.one_in(2) && rest < Millis(5000);
+    timeline_.post_in(at_start ? rest : Millis(0), [this, &tuple, region] {
+      if (!active_) return;
+      cover(Coverage::kBurst);
+      const Count limit = std::min<Count>(tuple.limit_in(region), 60);
+      const Count requests = static_cast<Count>(random_.between(1, static_cast<int64_t>(limit)));
+      for_each_node([&](Node& node) {
+        if (node.region != region) return;
+        for (Count i = 0; i < requests && is_awake(node); ++i) send_request(node, tuple, 1);
+      });
+    });
+  });
+}
+
 // With two tenants, one sends more requests.
 const World::Tuple& World::random_tuple() {
   auto last = static_cast<int64_t>(tuples_.size()) - 1;

@@ -175,6 +175,7 @@ RunReport World::run() {
   if (fault_free) monitor_.clear_disruption();
   timeline_.post_in(fault_free ? Millis(2000) : Millis(0), [this] { schedule_traffic(); });
   if (ledger_ && options_.visitors > 0) schedule_visit();
+  if (options_.bursts) schedule_bursts();
   if (!fault_free) {
     schedule_fault();
     if (stepping_node_ != nullptr) schedule_clock();

@@ -64,6 +64,7 @@ struct WorldOptions {
   bool kills_after_ack = false;   // processes are killed after an acknowledged replay
   bool kills_bridges = false;     // bridges are killed at any step of their work
   bool feed_gaps = false;         // many batches are missing from the feeds
+  bool bursts = false;            // the same burst on all nodes of a region, now and then
   int without_origin = 0;         // regions, the last ones: one process each, which has no origin
   ClockFault clock = ClockFault::kNone;
   bool all_algorithms = false;  // also tuples of algorithms that each process counts by itself
@@ -136,6 +137,7 @@ class World {
   void send_one_time_request(Node& node);
   [[nodiscard]] const Tuple& random_tuple();
   void schedule_visit();
+  void schedule_bursts();
   void visit(Node& node);
   void complete(Node& node, std::vector<RequestRecord> records, const std::string& what);
   void cover_answer(const Node& node, const RequestRecord& record);

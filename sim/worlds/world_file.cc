@@ -111,6 +111,7 @@ const std::vector<Setting>& settings() {
       yes_or_no("kills_after_ack", &WorldOptions::kills_after_ack),
       yes_or_no("kills_bridges", &WorldOptions::kills_bridges),
       yes_or_no("feed_gaps", &WorldOptions::feed_gaps),
+      yes_or_no("bursts", &WorldOptions::bursts),
       whole("without_origin", &WorldOptions::without_origin, 0, 3),
       choice<ClockFault, 3>("clock", &WorldOptions::clock, {"none", "hours", "jumps"}),
       yes_or_no("all_algorithms", &WorldOptions::all_algorithms),

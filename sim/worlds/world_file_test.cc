@@ -23,6 +23,7 @@ TEST(WorldFile, ReadsWhatItWrote) {
                              .kills_after_ack = true,
                              .kills_bridges = true,
                              .feed_gaps = true,
+                             .bursts = true,
                              .without_origin = 1,
                              .clock = ClockFault::kJumps,
                              .all_algorithms = true,

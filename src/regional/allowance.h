@@ -64,7 +64,9 @@ class AllowanceTerm {
     const uint64_t word = word_.load(std::memory_order_acquire);
     if (word >> kUntilShift <= millis(now)) {
       if (base::mutated(base::Mutation::kAloneBeforeHeartbeat)) return Allowance{kAllowanceParts};
-      if (!base::mutated(base::Mutation::kAllowanceWithoutExpiry)) return std::nullopt;
+      if (!base::mutated(base::Mutation::kAllowanceWithoutExpiry) || (word & kPartsMask) == 0) {
+        return std::nullopt;
+      }
     }
     return Allowance{.parts = word & kPartsMask};
   }
