@@ -168,7 +168,8 @@ TEST(Settings, HaveTheDocumentedDefaults) {
         config.threads == standard.threads || config.capacity == standard.capacity ||
         config.memory == standard.memory || config.backend == standard.backend || !config.origin ||
         config.origin_password_file.empty() || config.on_origin_loss == standard.on_origin_loss ||
-        config.consistency == standard.consistency || config.ledger_choice == standard.ledger_choice || config.ledger_password_file.empty() ||
+        config.consistency == standard.consistency ||
+        config.ledger_choice == standard.ledger_choice || config.ledger_password_file.empty() ||
         config.clean_ledger == standard.clean_ledger || config.log.empty())
         << known.name << " is not " << known.initial;
   }
