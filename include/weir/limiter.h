@@ -120,9 +120,9 @@ class WEIR_EXPORT Limiter {
 
   // --- never wait ---
   //
-  // Decide at once on the counts in memory: every request is relaxed. A request for a tuple in memory
-  // takes no lock and allocates nothing. Where the origin should have been read first, the verdict's
-  // basis is kDegraded. While the origin is lost, Options::on_origin_loss applies.
+  // Decide at once on the counts in memory: every request is relaxed. A request for a tuple in
+  // memory takes no lock and allocates nothing. Where the origin should have been read first, the
+  // verdict's basis is kDegraded. While the origin is lost, Options::on_origin_loss applies.
   Result<Verdict> check_local(const Request& request);
   Result<Verdict> check_local(Instant now, const Request& request);
   void check_each_local(Instant now, std::span<const Request> requests,

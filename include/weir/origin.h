@@ -55,8 +55,8 @@ struct RegionCount {
 
 // The counts of one cell, as one reader needs them.
 struct CellTotals {
-  Count mine = 0;      // the reader's own component, as stored at the origin
-  Count siblings = 0;  // the sum of all other components, saturating
+  Count mine = 0;        // the reader's own component, as stored at the origin
+  Count siblings = 0;    // the sum of all other components, saturating
   bool refused = false;  // a step refused a request in this window
   // If requested: what the ledger has of the tuple, in all windows. Null: not requested.
   std::shared_ptr<const std::vector<RegionCount>> regions = nullptr;

@@ -60,7 +60,8 @@ class AckedInTime final : public RegionChecker {
       const CellReplay& replay = received.sent.cells[i];
       const ProcessCell key = cell_of_process(process, replay.writer, replay.cell);
       if (!received.totals.ok()) {
-        if (in_time && !is_acknowledged(view, key, replay)) expect_replay(view, key, replay.total, by);
+        if (in_time && !is_acknowledged(view, key, replay))
+          expect_replay(view, key, replay.total, by);
         continue;
       }
       const Count mine = received.totals->at(i).mine;
@@ -89,7 +90,8 @@ class AckedInTime final : public RegionChecker {
     for (const auto& [cell, all] : view.oracle.cells()) {
       for (const auto& [contributor, accepted] : view.oracle.contributors(cell)) {
         if (contributor.process != process) continue;
-        expect_replay(view, {contributor, cell}, accepted, view.now.mono + view.guarantees.acked_within);
+        expect_replay(view, {contributor, cell}, accepted,
+                      view.now.mono + view.guarantees.acked_within);
       }
     }
     return {};

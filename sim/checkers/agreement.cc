@@ -75,9 +75,9 @@ class Agreement final : public RegionChecker {
     const Count most = view.oracle.accepted(cell) - missing.died_unacked;
     const bool enough = known + missing.lost_with_origin >= most || !record.verdict.admitted();
     // The ledger keeps counts that ended processes published.
-    const Count can_be =
-        (view.has_ledger ? view.oracle.accepted(cell) : most) + view.origin.restored(cell) +
-        unanswered_grants(view.oracle, view.origin, cell);
+    const Count can_be = (view.has_ledger ? view.oracle.accepted(cell) : most) +
+                         view.origin.restored(cell) +
+                         unanswered_grants(view.oracle, view.origin, cell);
     if (known <= can_be && enough) return {};
     return "node " + std::to_string(record.node) + " knows " + std::to_string(known) + " of " +
            std::to_string(most) + " in window " + std::to_string(cell.sequence);

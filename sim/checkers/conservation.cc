@@ -23,8 +23,8 @@ class Conservation final : public RegionChecker {
       Count total = 0;
       for (const auto& [component, count] : view.origin.components(cell)) total += count;
       const Count lost = missing.died_unacked + missing.lost_with_origin;
-      const Count most = accepted + view.origin.restored(cell) +
-                         unanswered_grants(view.oracle, view.origin, cell);
+      const Count most =
+          accepted + view.origin.restored(cell) + unanswered_grants(view.oracle, view.origin, cell);
       if (total <= most && total + lost >= accepted) continue;
       return "the origin has " + std::to_string(total) + " of " + std::to_string(accepted) +
              " accepted; " + std::to_string(missing.died_unacked) +

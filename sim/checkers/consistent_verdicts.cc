@@ -44,8 +44,8 @@ class ConsistentVerdicts final : public RegionChecker {
     if (!is_live_at(record.cell(), std::max(view.now.wall, node.latest))) return {};
     // One step may charge several requests, which are answered in any order, and a batch holds a
     // cost while it waits for its other items.
-    const bool together = record.has_waited() || node.in_flight > 0 ||
-                          record.verdict.basis == Basis::kRefreshed;
+    const bool together =
+        record.has_waited() || node.in_flight > 0 || record.verdict.basis == Basis::kRefreshed;
     if (!together && evidence.own != own_before) {
       return "own in the evidence differs from the accepted count";
     }

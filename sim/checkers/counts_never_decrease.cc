@@ -20,9 +20,10 @@ class CountsNeverDecrease final : public RegionChecker {
         Counts& last = seen_[{node.process, cell.generation, cell.sequence}];
         const Counts now{cell.own, cell.siblings, cell.foreign};
         // A batch takes back what the origin granted if another item is denied.
-        const Count accepted = view.oracle.accepted_by({node.process, cell.generation},
-                                                       {cell.tuple, cell.sequence});
-        if (now.own < std::min(last.own, accepted) || now.siblings < last.siblings || now.foreign < last.foreign) {
+        const Count accepted =
+            view.oracle.accepted_by({node.process, cell.generation}, {cell.tuple, cell.sequence});
+        if (now.own < std::min(last.own, accepted) || now.siblings < last.siblings ||
+            now.foreign < last.foreign) {
           return "a count of window " + std::to_string(cell.sequence) + " decreased on node " +
                  std::to_string(node.node);
         }

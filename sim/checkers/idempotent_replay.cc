@@ -28,7 +28,8 @@ class IdempotentReplay final : public RegionChecker {
     }
     if (has > view.oracle.accepted_by_process(write.process, replay.cell) +
                   unanswered_grants(view.oracle, view.origin, replay.cell)) {
-      return "a component of " + std::to_string(has) + " exceeds the accepted count of its writer " +
+      return "a component of " + std::to_string(has) +
+             " exceeds the accepted count of its writer " +
              std::to_string(view.oracle.accepted_by_process(write.process, replay.cell)) +
              ", steps granted " + std::to_string(view.origin.granted(replay.cell)) +
              ", of which accepted " + std::to_string(view.oracle.accepted_by_origin(replay.cell));

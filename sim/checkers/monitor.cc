@@ -120,8 +120,7 @@ void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
     if (record.is_local()) continue;
     // The origin has charged a tuple that was evicted since, and perhaps created again.
     const Count before = oracle(node.region).accepted_by(record.contributor, record.cell());
-    if (record.charged && guarantees.evicts &&
-        seen.own_of(record.cell()) < before + record.cost) {
+    if (record.charged && guarantees.evicts && seen.own_of(record.cell()) < before + record.cost) {
       record.contributor.generation = 0;
     }
     is_sketched(record) ? oracle(node.region).add_sketched(record)

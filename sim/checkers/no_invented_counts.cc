@@ -30,8 +30,8 @@ class NoInventedCounts final : public RegionChecker {
         }
         if (cell.own + cell.siblings >
             view.oracle.accepted(id) + view.origin.restored(id) + unanswered) {
-          return "node " + std::to_string(node.node) + " knows " + std::to_string(cell.own) + " + " +
-                 std::to_string(cell.siblings) + ", but the region accepted " +
+          return "node " + std::to_string(node.node) + " knows " + std::to_string(cell.own) +
+                 " + " + std::to_string(cell.siblings) + ", but the region accepted " +
                  std::to_string(view.oracle.accepted(id)) + " and steps granted at most " +
                  std::to_string(unanswered) + " more";
         }

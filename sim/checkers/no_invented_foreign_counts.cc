@@ -22,9 +22,8 @@ class NoInventedForeignCounts final : public GlobalChecker {
       if (row.leased_until.time_since_epoch() % row.key.duration != Millis(0))
         return committed.by.name + " wrote a lease that ends within a window";
       const Count accepted = region.oracle.accepted(cell_of(row));
-      const Count beyond =
-          region.origin.restored(cell_of(row)) +
-          unanswered_grants(region.oracle, region.origin, cell_of(row));
+      const Count beyond = region.origin.restored(cell_of(row)) +
+                           unanswered_grants(region.oracle, region.origin, cell_of(row));
       if (row.count <= accepted + beyond) continue;
       return committed.by.name + " wrote " + std::to_string(row.count) + ", but accepted " +
              std::to_string(accepted) + " in window " + std::to_string(row.sequence);

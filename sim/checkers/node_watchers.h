@@ -27,8 +27,7 @@ class CheckedOriginWatcher : public LinkWatcher {
   }
   void stepping(uint64_t message, const std::vector<CellReplay>& cells) override {
     monitor_.after_sent(
-        node_,
-        {.process = process_.number, .message = message, .cells = cells, .by_step = true});
+        node_, {.process = process_.number, .message = message, .cells = cells, .by_step = true});
   }
   void received(uint64_t message, const std::vector<CellReplay>& cells,
                 const Result<std::vector<CellTotals>>& totals) override {

@@ -24,8 +24,7 @@ class OneWriter final : public RegionChecker {
     if (!first && writer->second != write.process) {
       return subject + " wrote under the name of process " + std::to_string(writer->second);
     }
-    const Count accepted =
-        view.oracle.accepted_by_process(write.process, replay.cell);
+    const Count accepted = view.oracle.accepted_by_process(write.process, replay.cell);
     if (write.told > accepted + unanswered_grants(view.oracle, view.origin, replay.cell)) {
       return subject + " told " + std::to_string(write.told) + ", but accepted " +
              std::to_string(accepted);

@@ -13,9 +13,9 @@
 //
 // Counts that the node accepted before it evicted the tuple belong to another contributor.
 //
-// All requests are consistent by convergence. So what the region accepts in a cell with verdicts that
-// are not degraded is at most 1.25 times the limit, whatever the requests, plus what the origin lost
-// and what died with a process or an evicted tuple before the origin knew of it.
+// All requests are consistent by convergence. So what the region accepts in a cell with verdicts
+// that are not degraded is at most 1.25 times the limit, whatever the requests, plus what the
+// origin lost and what died with a process or an evicted tuple before the origin knew of it.
 //
 // A degraded verdict knows less, for an unlimited time. These always hold: the region exceeds the
 // limit only by counts that the node did not know, and no process accepts more than the limit, so
@@ -76,8 +76,8 @@ class RegionalBound final : public RegionChecker {
     const Count excused = missing_counts(view, cell).died_unacked + lost_at_origin(view, cell);
     if (4 * accepted <= 5 * limit + 4 * excused) return {};
     return "the region has accepted " + std::to_string(accepted) + " of " + std::to_string(limit) +
-           " in window " + std::to_string(cell.sequence) + ", and only " +
-           std::to_string(excused) + " were lost";
+           " in window " + std::to_string(cell.sequence) + ", and only " + std::to_string(excused) +
+           " were lost";
   }
 
   // Only counts that the node did not know exceed the limit.
@@ -91,12 +91,12 @@ class RegionalBound final : public RegionChecker {
       if (record.algorithm != Algorithm::kSlidingWindow) return Count{0};
       return count * static_cast<Count>(rest.count()) / static_cast<Count>(record.duration.count());
     };
-    // One step may decide several requests, which are answered in any order: of its own accepts only
-    // those before the decision count.
+    // One step may decide several requests, which are answered in any order: of its own accepts
+    // only those before the decision count.
     const Count mine = view.oracle.accepted_by(record.contributor, current);
     const Count at_decision = std::min(mine, record.verdict.evidence.own + record.cost);
-    const Count total = view.oracle.accepted(current) - mine + at_decision +
-                        weighed(view.oracle.accepted(last));
+    const Count total =
+        view.oracle.accepted(current) - mine + at_decision + weighed(view.oracle.accepted(last));
     const Count unknown =
         unknown_of(view, record, current) + weighed(unknown_of(view, record, last));
     if (total <= record.limit + unknown + 1) return {};  // two roundings lose up to 1
@@ -137,7 +137,8 @@ class RegionalBound final : public RegionChecker {
       // It may have been decided before this accept.
       const bool later = record.has_waited() && accept.when >= record.requested_at.mono;
       const bool at_the_start = began_lately && accept.when >= since - apart;
-      if (later || at_the_start || replay_status(view, cell, accept, since) == ReplayStatus::kExcused) {
+      if (later || at_the_start ||
+          replay_status(view, cell, accept, since) == ReplayStatus::kExcused) {
         explained += accept.cost;
       }
     }

@@ -48,8 +48,7 @@ class OriginLink final : public RegionalOrigin, public StepStore, public OriginT
     live_nodes_ = count;
     rank_ = before;
     const bool paused = !membership_ || now - membership_->heard_at > kLongestPause;
-    membership_ = {
-        .nodes = count, .since = paused ? now : membership_->since, .heard_at = now};
+    membership_ = {.nodes = count, .since = paused ? now : membership_->since, .heard_at = now};
   }
 
  private:

@@ -137,7 +137,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   std::map<CellComponent, Lost> lost_;
   std::map<CellId, Count> granted_;
   std::map<CellComponent, Count> raised_;  // by steps
-  std::set<CellId> refused_;  // cells in which a step refused a request
+  std::set<CellId> refused_;               // cells in which a step refused a request
   std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};
   std::map<CellComponent, Count> claimed_;  // for planted bugs that hide something
 };

@@ -150,8 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bug{"AllowanceOfAnotherLimit", Mutation::kAllowanceOfAnotherLimit, burst_breaks_the_bound},
         Bug{"StepAdds", Mutation::kStepAdds,
             [] {
-              return later_windows_are_inexact(
-                  {.nodes = 4, .limit = 80, .repeated_permille = 500});
+              return later_windows_are_inexact({.nodes = 4, .limit = 80, .repeated_permille = 500});
             }},
         Bug{"StepIgnoresForeign", Mutation::kStepIgnoresForeign, step_exceeds},
         Bug{"StepIgnoresLast", Mutation::kStepIgnoresLast, step_exceeds},

@@ -36,15 +36,15 @@ enum class Mutation : uint8_t {
   kFreshByAcknowledgement,  // a replay marks a tuple fresh although its answer is not merged
   kNextWindowDropped,       // a row of a window that has only begun in another region is dropped
   // Allowances and steps.
-  kAllowanceWithoutExpiry,    // a process uses its allowance although its last read is old
-  kAloneBeforeHeartbeat,      // a process that has heard of no other believes that it is alone
-  kRefusalsPrivate,           // a process does not learn of requests that others were refused
-  kAllowanceOfAnotherLimit,   // the allowance is not computed again when the limit changes
-  kAllowanceOfWholeRemainder, // each process holds its share of the remaining limit, not a quarter
-  kStepAdds,                  // a step that arrives twice is counted twice
-  kStepIgnoresForeign,        // a step grants what other regions have used
-  kStepIgnoresLast,           // a step grants what the last window still uses
-  kLateAsLocal,               // a late answer is decided as if the origin were lost
+  kAllowanceWithoutExpiry,     // a process uses its allowance although its last read is old
+  kAloneBeforeHeartbeat,       // a process that has heard of no other believes that it is alone
+  kRefusalsPrivate,            // a process does not learn of requests that others were refused
+  kAllowanceOfAnotherLimit,    // the allowance is not computed again when the limit changes
+  kAllowanceOfWholeRemainder,  // each process holds its share of the remaining limit, not a quarter
+  kStepAdds,                   // a step that arrives twice is counted twice
+  kStepIgnoresForeign,         // a step grants what other regions have used
+  kStepIgnoresLast,            // a step grants what the last window still uses
+  kLateAsLocal,                // a late answer is decided as if the origin were lost
   // The publish rule.
   kRuleOnRequestsOnly,  // received counts and the passing of time do not trigger the rule
   kRegionsUnderestimated,

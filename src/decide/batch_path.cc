@@ -279,8 +279,8 @@ void Engine::count_batch(const BatchVerdict& verdict) {
   }
 }
 
-BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,
-                                std::vector<Basis> bases, const BatchAnswers& decided) {
+BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts, std::vector<Basis> bases,
+                                const BatchAnswers& decided) {
   BatchDecision decision = Batch(decider_, state_, contexts, decided).run();
   for (int retry = 0; decision.late && retry < kMaxLateRetries; ++retry) {
     // So late that its windows are over: decided at the present time.

@@ -101,8 +101,7 @@ WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Ver
   if (slot == nullptr) [[unlikely]]
     return false;
   if (!admit_fast<Scope::kProcess>(path, tuples.table.tuple_of(*slot), now, request, kRelaxed,
-                                   verdict))
-      [[unlikely]] {
+                                   verdict)) [[unlikely]] {
     return check_found(*slot, now, request, verdict);
   }
   state_.counters->add_for(*thread, Stat::kAdmitted);
@@ -308,18 +307,17 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
     if (of.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) of.done();
   };
   if (!reads.empty()) {
-    refresh_->read(
-        now, reads, home,
-        [self = shared_from_this(), waiting, verdicts, rest,
-         end_part](const std::vector<regional::ReadResult>& results) {
-          const regional::ReadResult* result = results.data();
-          for (Pending& each : *waiting) {
-            if (!regional::is_read(each.requirement)) continue;
-            const Basis basis = self->basis_after_read(*result++, each.context);
-            self->decide_and_recheck(each.context, basis, verdicts[each.item].value());
-          }
-          end_part(*rest);
-        });
+    refresh_->read(now, reads, home,
+                   [self = shared_from_this(), waiting, verdicts, rest,
+                    end_part](const std::vector<regional::ReadResult>& results) {
+                     const regional::ReadResult* result = results.data();
+                     for (Pending& each : *waiting) {
+                       if (!regional::is_read(each.requirement)) continue;
+                       const Basis basis = self->basis_after_read(*result++, each.context);
+                       self->decide_and_recheck(each.context, basis, verdicts[each.item].value());
+                     }
+                     end_part(*rest);
+                   });
   }
   if (!asks.empty()) {
     steps_->ask(now, asks, home,

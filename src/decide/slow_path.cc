@@ -196,9 +196,8 @@ ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waitin
   const Consistency consistency = consistency_of(context.consistency, waiting);
   // A peek decides on what it knows.
   const bool asks = consistency != Consistency::kRelaxed && context.query.ask.cost > 0;
-  const auto allowance = consistency == Consistency::kConverge
-                             ? region.allowance.at(context.now.mono)
-                             : std::nullopt;
+  const auto allowance =
+      consistency == Consistency::kConverge ? region.allowance.at(context.now.mono) : std::nullopt;
   const auto evaluate = [&](const memory::Tuple& tuple) {
     const WindowCells cells(tuple);
     // The tuple could not store the counts read, and would still be called fresh.

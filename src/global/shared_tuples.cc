@@ -228,8 +228,8 @@ bool merge_into(const memory::Tuple& tuple, int64_t sequence, const LedgerCounts
   bool rose = false;
   if (counts.foreign > 0) rose = cells.raise_foreign(sequence, counts.foreign);
   // Our region's row is a lower bound of the region's count, this process included: the rest raises
-  // the siblings and makes nothing fresh. Own is read after it and only grows. A step may have raised
-  // our component above it.
+  // the siblings and makes nothing fresh. Own is read after it and only grows. A step may have
+  // raised our component above it.
   const Count own = std::max(memory::count_in(cells.own(sequence), sequence),
                              memory::count_in(cells.acked(sequence), sequence)) +
                     uncertain.of(tuple, sequence);

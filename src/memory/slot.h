@@ -77,8 +77,8 @@ struct CellDecision {
 };
 
 // The bound on the own count of a process in one window: its allowance, or what it may admit while
-// it cannot reach the origin. In other windows it may admit nothing: windows change faster than this
-// bound is recomputed.
+// it cannot reach the origin. In other windows it may admit nothing: windows change faster than
+// this bound is recomputed.
 struct OwnBound {
   static constexpr Count kNone = ~Count{0};
   Count most = kNone;

@@ -18,24 +18,30 @@ namespace weir::memory {
 
 class UncertainGrants {
  public:
+  // No message arrives later.
+  static constexpr Nanos kInFlight = std::chrono::seconds(60);
+
   // A step asks for this cost. Returns the number of the step.
-  uint64_t add(const Tuple& tuple, int64_t sequence, Count cost) {
+  uint64_t add(const Tuple& tuple, int64_t sequence, Count cost, MonoTime now) {
     const base::MutexLock lock(mutex_);
     const uint64_t generation = WindowCells(tuple).generation();
     Entry& entry = entries_[tuple.index];
     if (entry.generation != generation) entry = {.generation = generation, .steps = {}};
-    std::erase_if(entry.steps, [&](const Step& step) { return step.sequence < sequence - 1; });
-    entry.steps.push_back({.number = ++last_, .sequence = sequence, .cost = cost});
+    std::erase_if(entry.steps, [&](const Step& step) {
+      return step.sequence < sequence - 1 || now - step.sent > kInFlight;
+    });
+    entry.steps.push_back({.number = ++last_, .sequence = sequence, .cost = cost, .sent = now});
     size_.store(entries_.size(), std::memory_order_release);
     return last_;
   }
-  // The step was answered: the process knows what the origin has granted up to it.
-  void remove_up_to(const Tuple& tuple, uint64_t number) {
+  // The step was answered: the process knows what the origin has granted to it. Another one, sent
+  // before it on another connection, may still arrive.
+  void remove(const Tuple& tuple, uint64_t number) {
     const base::MutexLock lock(mutex_);
     const auto found = entries_.find(tuple.index);
     if (found == entries_.end()) return;
     std::erase_if(found->second.steps,
-                  [number](const Step& step) { return step.number <= number; });
+                  [number](const Step& step) { return step.number == number; });
     if (found->second.steps.empty()) entries_.erase(found);
     size_.store(entries_.size(), std::memory_order_release);
   }
@@ -57,6 +63,7 @@ class UncertainGrants {
     uint64_t number = 0;
     int64_t sequence = 0;
     Count cost = 0;
+    MonoTime sent{};
   };
   struct Entry {
     uint64_t generation = 0;

@@ -76,10 +76,10 @@ void WindowCells::note_told(int64_t sequence, Count own, std::optional<Refusals>
     if (mutated(Mutation::kRefusalsPrivate)) refusals.reset();
     const bool was_strict = ahead >= -1 && before.closed();
     // A refusal stays: another reply may be older.
-    const bool refused = (ahead == 0 && (before.count() & kRefusedBit) != 0) ||
-                         (refusals && refusals->current);
-    const bool strict = refused || (ahead == 0 && was_strict) ||
-                        (refusals ? refusals->last : was_strict);
+    const bool refused =
+        (ahead == 0 && (before.count() & kRefusedBit) != 0) || (refusals && refusals->current);
+    const bool strict =
+        refused || (ahead == 0 && was_strict) || (refusals ? refusals->last : was_strict);
     const Count known = ahead == 0 ? before.count() & ~kRefusedBit : 0;
     const Count count = std::min(std::max(known, own), kRefusedBit - 1);
     const uint64_t noted = Tagged::make(sequence, count | (refused ? kRefusedBit : 0)).word |

@@ -65,9 +65,8 @@ void InProcessState::replay(const CellReplay& replay, WallTime now) {
 
 StepTotals InProcessState::step(const CellStep& step, WallTime now) {
   const CellId last{step.cell.tuple, step.cell.sequence - 1};
-  StepTotals result{.current = totals(step.cell, step.writer),
-                    .last = totals(last, step.writer),
-                    .granted = {}};
+  StepTotals result{
+      .current = totals(step.cell, step.writer), .last = totals(last, step.writer), .granted = {}};
   StepGrant grant = origins::grant(step, result.current, result.last);
   // An expired cell counts as written.
   if (step.expires_at > now) {

@@ -31,11 +31,10 @@ struct StepGrant {
       base::mutated(base::Mutation::kStepAdds) ? std::max(step.own, current.mine) : step.own;
   StepGrant result{.total = told, .granted = {}};
   for (const StepAsk& ask : step.asks) {
-    const Count carried =
-        base::mutated(base::Mutation::kStepIgnoresLast)
-            ? 0
-            : base::mul_div(last_total, static_cast<uint64_t>(ask.rest.count()),
-                            static_cast<uint64_t>(step.duration.count()));
+    const Count carried = base::mutated(base::Mutation::kStepIgnoresLast)
+                              ? 0
+                              : base::mul_div(last_total, static_cast<uint64_t>(ask.rest.count()),
+                                              static_cast<uint64_t>(step.duration.count()));
     const Count used = base::saturating_add(base::saturating_add(others, carried), result.total);
     const bool fits = base::saturating_add(used, ask.cost) <= ask.limit;
     result.granted.push_back(fits);

@@ -79,8 +79,7 @@ class AllowanceTerm {
   void update(const Membership& membership, MonoTime now, Nanos longest) {
     note_nodes(membership.nodes, now, std::max<Nanos>(2 * longest, kNodesRemembered));
     const uint64_t parts = std::min(kAllowanceParts * most_nodes_.front().nodes, kPartsMask);
-    const bool settled =
-        membership.heard_at - membership.since >= longest + kHeardWithin;
+    const bool settled = membership.heard_at - membership.since >= longest + kHeardWithin;
     const uint64_t until = settled ? millis(membership.heard_at + kHeartbeatValid) : 0;
     word_.store(until << kUntilShift | parts, std::memory_order_release);
   }

@@ -88,8 +88,8 @@ TEST_P(Schedules, KeepTheBound) {
     if (options.nodes == 0) options.nodes = 2 + static_cast<uint32_t>(base::split_mix(random) % 29);
     constexpr Count kLimits[] = {1, 2, 5, 20, 64, 200, 3000, 1'000'000};
     if (options.limit == 0) options.limit = kLimits[base::split_mix(random) % 8];
-    options.algorithm = base::split_mix(random) % 2 == 0 ? Algorithm::kFixedWindow
-                                                         : Algorithm::kSlidingWindow;
+    options.algorithm =
+        base::split_mix(random) % 2 == 0 ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow;
     options.most_cost = std::min(options.most_cost, options.limit);
     BurstRegion region(options);
     if (base::split_mix(random) % 4 != 0) region.settle();
@@ -97,7 +97,8 @@ TEST_P(Schedules, KeepTheBound) {
     worst = std::max(worst, region.worst_permille());
     // Two roundings lose up to one unit each.
     ASSERT_LE(region.worst_permille(), kConvergePermille + 2000 / options.limit)
-        << "run " << run << ", " << to_string(options.algorithm) << ": " << options.nodes << " nodes, limit " << options.limit;
+        << "run " << run << ", " << to_string(options.algorithm) << ": " << options.nodes
+        << " nodes, limit " << options.limit;
   }
   RecordProperty("worst_permille", static_cast<int>(worst));
   std::cout << GetParam().name << ": worst " << worst << " permille\n";
@@ -106,17 +107,21 @@ TEST_P(Schedules, KeepTheBound) {
 INSTANTIATE_TEST_SUITE_P(
     Burst, Schedules,
     ::testing::Values(
-        Case{"plain", {.nodes = 0, .limit = 0}},
-        Case{"two_nodes", {.nodes = 2, .limit = 0}},
+        Case{"plain", {.nodes = 0, .limit = 0}}, Case{"two_nodes", {.nodes = 2, .limit = 0}},
         Case{"costs", {.nodes = 0, .limit = 0, .most_cost = 9}},
         Case{"joins", {.nodes = 2, .limit = 0, .joined_permille = 900}},
         Case{"pauses", {.nodes = 0, .limit = 0, .paused_permille = 500}},
         Case{"losses", {.nodes = 4, .limit = 0, .lost_permille = 100, .repeated_permille = 100}},
-        Case{"late", {.nodes = 4, .limit = 0, .on_origin_loss = OnOriginLoss::kLocal,
-                      .late = true}},
+        Case{"late",
+             {.nodes = 4, .limit = 0, .on_origin_loss = OnOriginLoss::kLocal, .late = true}},
         Case{"all",
-             {.nodes = 0, .limit = 0, .most_cost = 5, .lost_permille = 50,
-              .repeated_permille = 50, .paused_permille = 300, .joined_permille = 500}},
+             {.nodes = 0,
+              .limit = 0,
+              .most_cost = 5,
+              .lost_permille = 50,
+              .repeated_permille = 50,
+              .paused_permille = 300,
+              .joined_permille = 500}},
         Case{"changed_limits", {.nodes = 3, .limit = 0, .changes_limit = true}},
         Case{"short_windows", {.nodes = 0, .limit = 0, .duration = Millis(1000)}}),
     [](const auto& test) { return std::string(test.param.name); });

@@ -125,7 +125,9 @@ class BurstRegion {
     Node& node = *nodes_[index];
     if (node.paused_until > clock_.now().mono) return;
     const Count cost = unit() * (1 + below(options_.most_cost));
-    const Count limit = options_.changes_limit && below(2) == 0 ? std::max<Count>(1, options_.limit / 2) : options_.limit;
+    const Count limit = options_.changes_limit && below(2) == 0
+                            ? std::max<Count>(1, options_.limit / 2)
+                            : options_.limit;
     const Request request{.ns = "api",
                           .identifier = "caller",
                           .limit = limit,
@@ -170,8 +172,7 @@ class BurstRegion {
     [[nodiscard]] std::optional<Membership> membership() const override { return membership_; }
     void hear(MonoTime now, uint32_t nodes) {
       const bool paused = !membership_ || now - membership_->heard_at > Millis(2000);
-      membership_ = {
-          .nodes = nodes, .since = paused ? now : membership_->since, .heard_at = now};
+      membership_ = {.nodes = nodes, .since = paused ? now : membership_->since, .heard_at = now};
     }
 
    private:
@@ -215,14 +216,14 @@ class BurstRegion {
     const int copies = happens(options_.repeated_permille) ? 2 : 1;
     auto answered = std::make_shared<bool>(false);
     for (int copy = 0; copy < copies; ++copy) {
-      network_.push_back({node, clock_.now().mono, false, [this, node, apply, answered] {
-                            apply([this, node, answered](std::function<void()> deliver_reply) {
-                              if (std::exchange(*answered, true)) return;
-                              if (happens(options_.lost_permille)) return;
-                              network_.push_back(
-                                  {node, clock_.now().mono, true, std::move(deliver_reply)});
-                            });
-                          }});
+      network_.push_back(
+          {node, clock_.now().mono, false, [this, node, apply, answered] {
+             apply([this, node, answered](std::function<void()> deliver_reply) {
+               if (std::exchange(*answered, true)) return;
+               if (happens(options_.lost_permille)) return;
+               network_.push_back({node, clock_.now().mono, true, std::move(deliver_reply)});
+             });
+           }});
     }
   }
 

@@ -164,8 +164,9 @@ struct ReadRules {
   const Evidence& counts = known.evidence;
   const Count taken = base::saturating_sub(counts.own + query.ask.cost, told.own);
   const bool other_limit = memory::mutated(memory::Mutation::kAllowanceOfAnotherLimit);
-  const Count left = base::saturating_sub(
-      query.ask.capacity * (other_limit ? 2 : 1), told.own + counts.siblings + counts.foreign + counts.previous);
+  const Count left =
+      base::saturating_sub(query.ask.capacity * (other_limit ? 2 : 1),
+                           told.own + counts.siblings + counts.foreign + counts.previous);
   const bool may_be_strict =
       told.strict || (!told.noted && was_half_full(cells, known.sequence - 1, query.ask.capacity));
   const bool fresh = unread == ReadRequirement::kNothing ||
@@ -175,10 +176,10 @@ struct ReadRules {
     // A window that has just begun: the next requests need not come here.
     if (!told.noted) cells.note_told(known.sequence, 0, std::nullopt);
     const bool whole = memory::mutated(memory::Mutation::kAllowanceOfWholeRemainder);
-    query.bound = {.most = told.own + left / (whole ? allowance->parts / kAllowanceParts
-                                                    : allowance->parts),
-                   .sequence = known.sequence,
-                   .reported = false};
+    query.bound = {
+        .most = told.own + left / (whole ? allowance->parts / kAllowanceParts : allowance->parts),
+        .sequence = known.sequence,
+        .reported = false};
     return ReadRequirement::kNothing;
   }
   return available ? ReadRequirement::kAsk : ReadRequirement::kDegrade;

@@ -39,8 +39,7 @@ memory::OwnBound bound_while_late(const RegionState& region, memory::TupleStore&
                             ? algorithms::carried_over(at, last.own + last.others)
                             : 0;
   const Count left = base::saturating_sub(
-      query.ask.capacity,
-      told.own + acknowledged_in(cells, at.sequence).others + carried);
+      query.ask.capacity, told.own + acknowledged_in(cells, at.sequence).others + carried);
   // A process that has not heard of the others has no allowance.
   const uint64_t parts = region.allowance.last().parts;
   bound.most = told.own + (parts > 0 ? left / parts : 0);

@@ -195,9 +195,8 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
   const Millis longest =
       longest_while_failing(region_->replay_failing_since(), flight.began.mono,
                             tuple.slot->header.duration(), region_->max_freshness);
-  const bool missed =
-      region_->reads_regions &&
-      (totals[0].regions == nullptr || region_->missed_messages_since(flight.began.mono));
+  const bool missed = region_->reads_regions && (totals[0].regions == nullptr ||
+                                                 region_->missed_messages_since(flight.began.mono));
   note_read(tuple, flight.sequence, flight.began, Extent::kBoth,
             missed ? OtherRegions::kAsBefore : OtherRegions::kKnown, known, longest);
   return true;

@@ -34,7 +34,7 @@ struct Replay::Sent {
   uint64_t generation = 0;
   int64_t sequence = 0;
   Count own = 0;
-  Count total = 0;  // as sent
+  Count total = 0;       // as sent
   bool current = false;  // the current window when sent: only its read-back makes a tuple fresh
   Extent extent = Extent::kBoth;
   Due due = Due::kNever;

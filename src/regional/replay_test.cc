@@ -26,13 +26,11 @@ class ReplayTest : public ::testing::Test {
  protected:
   std::shared_ptr<Engine> engine_on(std::shared_ptr<RegionalOrigin> origin, uint64_t seed,
                                     Millis within = Millis(0)) {
-    return Engine::make(
-        clock_,
-        {.origin = std::move(origin),
-         .consistency = Consistency::kRelaxed,  // only replays write
-         .replay_within = within,
-         .capacity = 1000,
-         .seed = seed});
+    return Engine::make(clock_, {.origin = std::move(origin),
+                                 .consistency = Consistency::kRelaxed,  // only replays write
+                                 .replay_within = within,
+                                 .capacity = 1000,
+                                 .seed = seed});
   }
   Verdict ask(Engine& engine, const Request& request) {
     std::optional<Verdict> answer;

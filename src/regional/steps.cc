@@ -120,8 +120,7 @@ void Steps::ask(Instant now, const std::vector<StepRequest>& requests, Executor&
     const base::MutexLock lock(shard.mutex);
     drop_idle_lines(shard, now.mono);
     Line& line = shard.lines[requests[i].key->encoded()];
-    line.waiting.push_back(
-        {.waiter = waiter, .entry = i, .query = *requests[i].query});
+    line.waiting.push_back({.waiter = waiter, .entry = i, .query = *requests[i].query});
     if (FlightPtr flight = next_flight(line, now)) flights.push_back(std::move(flight));
   }
   launch(now, flights);
@@ -229,10 +228,11 @@ void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
   if (sent.empty()) return;
   counters_->add(Stat::kSteps, sent.size());
   // Weak: an origin that never answers must not keep this object alive.
-  region_->origin->step_store()->step(
-      std::move(steps), [self = weak_from_this(), sent](auto totals) {
-        if (const auto alive = self.lock()) alive->on_reply(sent, std::move(totals));
-      });
+  region_->origin->step_store()->step(std::move(steps),
+                                      [self = weak_from_this(), sent](auto totals) {
+                                        if (const auto alive = self.lock())
+                                          alive->on_reply(sent, std::move(totals));
+                                      });
 }
 
 // Describes the tuple to the origin. False: the tuple is not in the table any more.
@@ -271,23 +271,22 @@ bool Steps::prepare(Flight& flight, CellStep& step) const {
           .asks = {}};
   Count wanted = 0;
   for (Ask& ask : flight.asks) {
-    // Decided at the time of its arrival, or at the start of the window that has begun since. If its
-    // windows are over or the clock was set back: at the present.
-    const int64_t ago =
-        at.sequence - algorithms::position_of(ask.query.now, duration).sequence;
+    // Decided at the time of its arrival, or at the start of the window that has begun since. If
+    // its windows are over or the clock was set back: at the present.
+    const int64_t ago = at.sequence - algorithms::position_of(ask.query.now, duration).sequence;
     if (ago != 0) ask.query.now = at.start() + (ago == 1 ? Millis(0) : at.offset);
     if (flight.only_reads) continue;
     const bool sliding = ask.query.algorithm == Algorithm::kSlidingWindow;
     wanted += ask.query.ask.cost;
-    step.asks.push_back({.cost = ask.query.ask.cost,
-                         .limit = ask.query.ask.capacity,
-                         .rest = sliding ? std::min(at.end() - ask.query.now, at.width) : Millis(0)});
+    step.asks.push_back(
+        {.cost = ask.query.ask.cost,
+         .limit = ask.query.ask.capacity,
+         .rest = sliding ? std::min(at.end() - ask.query.now, at.width) : Millis(0)});
   }
-  flight.number = tuples_->uncertain.add(tuple, at.sequence, wanted);
+  flight.number = tuples_->uncertain.add(tuple, at.sequence, wanted, flight.began.mono);
   // The bridge evaluates the publish rule, even if this process ends before it does.
-  const bool may_change_rule =
-      step.own == 0 ||
-      cells.watch_seq_cst().reached_by(cells.counted_seq_cst(at.sequence) + wanted);
+  const bool may_change_rule = step.own == 0 || cells.watch_seq_cst().reached_by(
+                                                    cells.counted_seq_cst(at.sequence) + wanted);
   if (region_->reads_regions && wanted > 0 && may_change_rule) step.due = Due::kRule;
   return true;
 }
@@ -495,7 +494,7 @@ bool Steps::merge(const Flight& flight, const Tuple& tuple, const StepTotals& to
   const bool known_regions =
       !region_->reads_regions ||
       (regions != nullptr && !region_->missed_messages_since(flight.began.mono));
-  tuples_->uncertain.remove_up_to(tuple, flight.number);
+  tuples_->uncertain.remove(tuple, flight.number);
   // After the counts: whoever sees the new base also sees them.
   const WindowCells::Refusals refusals{totals.current.refused, totals.last.refused};
   const bool strict = refusals.current || refusals.last;
@@ -528,11 +527,11 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
   for (size_t i = 0; i < asks.size(); ++i) {
     Ask& ask = asks[i];
     if (ask.waiter == nullptr) continue;
-    const bool granted =
-        !flight.only_reads && i < totals.granted.size() && totals.granted[i];
-    const CellDecision result = flight.only_reads || cells.newest() != sequence
-                                    ? CellDecision{.status = memory::DecisionStatus::kRetry}
-                                    : charge(tuple, ask, granted ? Effect::kConsume : Effect::kPeek);
+    const bool granted = !flight.only_reads && i < totals.granted.size() && totals.granted[i];
+    const CellDecision result =
+        flight.only_reads || cells.newest() != sequence
+            ? CellDecision{.status = memory::DecisionStatus::kRetry}
+            : charge(tuple, ask, granted ? Effect::kConsume : Effect::kPeek);
     const bool decided =
         result.status == memory::DecisionStatus::kDecided && result.sequence == sequence;
     // Another window has begun, counts are missing, or the origin counts a grant for a request that

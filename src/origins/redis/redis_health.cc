@@ -197,11 +197,11 @@ void RedisOrigin::Worker::update_status() {
   metrics.closed.store(closed, std::memory_order_relaxed);
   metrics.writable.store(refusal.empty(), std::memory_order_relaxed);
   const bool slow = std::max(last_latency, link.oldest_wait(clock.now().mono)) >= kSlow;
-  reach.store(starting           ? Reach::kPrompt
-              : !ready || !closed  ? Reach::kNone
-              : !refusal.empty() ? Reach::kReadOnly
-              : slow             ? Reach::kSlow
-                                 : Reach::kPrompt,
+  reach.store(starting            ? Reach::kPrompt
+              : !ready || !closed ? Reach::kNone
+              : !refusal.empty()  ? Reach::kReadOnly
+              : slow              ? Reach::kSlow
+                                  : Reach::kPrompt,
               std::memory_order_relaxed);
   const base::MutexLock lock(mutex);
   shown_error = link.last_error();

@@ -30,13 +30,12 @@ void RedisOrigin::stop() {
 // Runs a call with a reply on the thread of the origin, or rejects it.
 template <typename Reply, typename Call>
 void RedisOrigin::post(Reply reply, Call call) {
-  asio::post(worker_->io,
-             [worker = worker_.get(), reply = std::move(reply), call = std::move(call)]() mutable {
-               worker->run_when_started(
-                   [worker, reply = std::move(reply), call = std::move(call)]() mutable {
-                     if (worker->check_reachable(reply)) call(*worker, std::move(reply));
-                   });
-             });
+  asio::post(worker_->io, [worker = worker_.get(), reply = std::move(reply),
+                           call = std::move(call)]() mutable {
+    worker->run_when_started([worker, reply = std::move(reply), call = std::move(call)]() mutable {
+      if (worker->check_reachable(reply)) call(*worker, std::move(reply));
+    });
+  });
 }
 
 // The same without a reply. Nobody waits for it, so a call that is not sent does not count as
@@ -158,10 +157,9 @@ std::optional<Membership> RedisOrigin::membership() const {
   // Acquire: `since` is not newer than what it belongs to.
   const int64_t heard_at = worker_->heard_at.load(std::memory_order_acquire);
   if (heard_at == 0) return std::nullopt;
-  return Membership{
-      .nodes = live_nodes(),
-      .since = MonoTime(Nanos(worker_->heard_since.load(std::memory_order_acquire))),
-      .heard_at = MonoTime(Nanos(heard_at))};
+  return Membership{.nodes = live_nodes(),
+                    .since = MonoTime(Nanos(worker_->heard_since.load(std::memory_order_acquire))),
+                    .heard_at = MonoTime(Nanos(heard_at))};
 }
 
 uint64_t RedisOrigin::epoch() const {

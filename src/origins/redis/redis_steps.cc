@@ -76,29 +76,28 @@ void RedisOrigin::Worker::step(std::vector<CellStep> steps, StepReply reply) {
   }
   // The server refuses a step whose key is of another type; the others are answered.
   const size_t count = commands.count;
-  call_scripts({.commands = std::move(commands),
-                .scripts = std::move(scripts),
-                .optional = count,
-                .done = [this, steps = std::move(steps),
-                         reply = std::move(reply)](Result<Replies> replies) {
-                  if (!replies) return reply(replies.error());
-                  std::vector<StepTotals> totals;
-                  for (size_t i = 0; i < replies->size(); ++i) {
-                    const RedisReply& each = (*replies)[i];
-                    const bool failed = each.type == RedisReply::Type::kError;
-                    const OriginError error =
-                        failed ? error_of_reply(each.text) : OriginError::kOther;
-                    if (failed && (error != OriginError::kWrongType || i >= steps.size())) {
-                      metrics.errors.add(error);
-                      note_refused_write(error, each.text);
-                      if (error == OriginError::kNoScript) scripts_sent = {};
-                      return reply(to_error(error, each.text, std::array{Script::kStep}));
-                    }
-                    if (i < steps.size()) totals.push_back(step_totals(steps[i], each));
-                  }
-                  note_accepted_write();
-                  reply(std::move(totals));
-                }});
+  call_scripts(
+      {.commands = std::move(commands),
+       .scripts = std::move(scripts),
+       .optional = count,
+       .done = [this, steps = std::move(steps), reply = std::move(reply)](Result<Replies> replies) {
+         if (!replies) return reply(replies.error());
+         std::vector<StepTotals> totals;
+         for (size_t i = 0; i < replies->size(); ++i) {
+           const RedisReply& each = (*replies)[i];
+           const bool failed = each.type == RedisReply::Type::kError;
+           const OriginError error = failed ? error_of_reply(each.text) : OriginError::kOther;
+           if (failed && (error != OriginError::kWrongType || i >= steps.size())) {
+             metrics.errors.add(error);
+             note_refused_write(error, each.text);
+             if (error == OriginError::kNoScript) scripts_sent = {};
+             return reply(to_error(error, each.text, std::array{Script::kStep}));
+           }
+           if (i < steps.size()) totals.push_back(step_totals(steps[i], each));
+         }
+         note_accepted_write();
+         reply(std::move(totals));
+       }});
 }
 
 StepTotals RedisOrigin::Worker::step_totals(const CellStep& step, const RedisReply& reply) {
