@@ -3,6 +3,9 @@
 
 #pragma once
 
+#include <algorithm>
+
+#include "memory/tuple_store.h"
 #include "memory/window_cells.h"
 
 namespace weir::regional {
@@ -27,6 +30,21 @@ inline void note_acked(const memory::WindowCells& cells, int64_t sequence, Count
     }
   }
   return false;
+}
+
+// The same. If it acknowledged more than the own count, it may have that still, since the reply may
+// be older than the last one: so what a step granted stays uncertain.
+[[nodiscard]] inline bool heal_acked(memory::TupleStore& tuples, const memory::Tuple& tuple,
+                                     int64_t sequence, Count mine, MonoTime now) {
+  const memory::WindowCells cells(tuple);
+  const Count before = memory::count_in(cells.acked(sequence), sequence);
+  if (!heal_acked(cells, sequence, mine)) return false;
+  const Count own = memory::count_in(cells.own(sequence), sequence);
+  if (before > std::max(own, mine)) {
+    static_cast<void>(
+        tuples.uncertain.add(tuple, sequence, before - std::max(own, mine), now));
+  }
+  return true;
 }
 
 }  // namespace weir::regional

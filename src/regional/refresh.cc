@@ -181,7 +181,7 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
     if (cells.raise_siblings(sequence, totals[back].siblings) && publish_watch_ != nullptr) {
       publish_watch_->after_sibling_change(tuple, sequence);
     }
-    if (!heal_acked(cells, sequence, totals[back].mine)) continue;
+    if (!heal_acked(*tuples_, tuple, sequence, totals[back].mine, flight.began.mono)) continue;
     counters_->add(Stat::kHealed);
     region_->mark_dirty(tuple);
   }

@@ -57,7 +57,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
     region_->allowance.update(*membership, now.mono, region_->max_freshness);
   }
   if (!accepts_writes(region_->origin->reach())) return wait(now);
-  requeue_all_after_loss(now.wall);
+  requeue_all_after_loss(now);
   choose_due_after(now.mono);
   report.done += send_due(now, timers);
   auto batch = std::make_shared<Batch>();
@@ -142,7 +142,7 @@ void Replay::update_lag(Instant now) {
 // An origin that lost its data has a new epoch, and its former acknowledgements mean nothing. The
 // cells still hold all that this process accepted, so all of them are replayed, a few per run: new
 // counts must not wait behind them, and the origin must not be overloaded.
-void Replay::requeue_all_after_loss(WallTime now) {
+void Replay::requeue_all_after_loss(Instant now) {
   constexpr size_t kSlotsAtATime = 16'384;
   constexpr size_t kTuplesAtATime = 256;
   if (const uint64_t epoch = region_->origin->epoch(); epoch != epoch_) {
@@ -161,12 +161,12 @@ void Replay::requeue_all_after_loss(WallTime now) {
     const WindowCells cells(tuple);
     const int64_t newest = cells.newest();
     const auto matters = [&](int64_t sequence) {
-      return WallTime((sequence + 2) * tuple.slot->header.duration()) > now;
+      return WallTime((sequence + 2) * tuple.slot->header.duration()) > now.wall;
     };
     // An expired window was replayed while it mattered.
     if (!matters(newest)) continue;
-    (void)heal_acked(cells, newest, 0);
-    if (matters(newest - 1)) (void)heal_acked(cells, newest - 1, 0);
+    (void)heal_acked(*tuples_, tuple, newest, 0, now.mono);
+    if (matters(newest - 1)) (void)heal_acked(*tuples_, tuple, newest - 1, 0, now.mono);
     region_->mark_dirty(tuple);
     ++queued;
   }
@@ -356,7 +356,8 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
         cells.raise_siblings(sent.sequence, received.siblings) && publish_watch_ != nullptr) {
       publish_watch_->after_sibling_change(tuple, sent.sequence);
     }
-    if (heal_acked(cells, sent.sequence, received.mine) || received.mine < sent.total) {
+    if (heal_acked(*tuples_, tuple, sent.sequence, received.mine, batch.began.mono) ||
+        received.mine < sent.total) {
       counters_->add(Stat::kHealed);
       region_->mark_dirty(tuple);
     }

@@ -480,7 +480,7 @@ bool Steps::merge(const Flight& flight, const Tuple& tuple, const StepTotals& to
     if (cells.raise_siblings(window, received->siblings) && publish_watch_ != nullptr) {
       publish_watch_->after_sibling_change(tuple, window);
     }
-    const bool healed = heal_acked(cells, window, received->mine);
+    const bool healed = heal_acked(*tuples_, tuple, window, received->mine, flight.began.mono);
     // An origin of another epoch may have lost the count since.
     if (flight.epoch == region_->origin->epoch()) note_acked(cells, window, received->mine);
     if (!healed) continue;
