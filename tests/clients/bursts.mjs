@@ -55,16 +55,6 @@ export class Region {
       ),
     );
   }
-  // How many calls of Redis took longer than a node waits, since the start.
-  async slowCalls() {
-    const calls = this.nodes.map(async ({ server }) => {
-      const page = await server.metrics(); // both from one page
-      const bucket = (le) =>
-        Number(page.match(new RegExp(`^weir_origin_seconds_bucket\\{le="${le}"\\} (\\d+)$`, 'm'))[1]);
-      return bucket('\\+Inf') - bucket('0\\.3');
-    });
-    return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);
-  }
   async stop() {
     await Promise.all(this.nodes.map((node) => node.stop()));
     this.proxy?.close();

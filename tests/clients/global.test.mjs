@@ -100,18 +100,18 @@ test('a denial because of the previous window does not affect other regions', as
 });
 
 // A process that lost its Redis and its own memory finds its region's row in the ledger. That is no
-// change of another region, and the process must still read Redis.
+// change of another region, and the process must still ask Redis.
 test('rows that a region wrote itself are imported as its own and refresh nothing', async () => {
   const [here] = world.regions;
   assert.equal((await here.nodes[0].limit('own', 100, 60)).success, 1);
   await world.remains('own', 100, 40);
   await restartWithoutMemory(here);
   const [node] = here.nodes;
-  const cold = () => node.server.metric('weir_refreshes_total', 'kind="cold"', 'result="answered"');
-  const before = await cold();
+  const steps = () => node.server.metric('weir_origin_commands_total', 'kind="step"');
+  const before = await steps();
   const verdict = await node.limit('own', 100, 5);
   assert.deepEqual([verdict.success, verdict.remaining, verdict.basis], [1, 35, 'refreshed']);
-  assert.ok((await cold()) > before, 'Redis was not read');
+  assert.ok((await steps()) > before, 'Redis was not asked');
   await until('Redis to have it', async () => (await here.origin.cells()).length > 0);
   const totals = await Promise.all((await here.origin.cells()).map((cell) => here.origin.total(cell)));
   // Without imported counts; later also with those that Redis lost.

@@ -8,6 +8,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { Origin, until } from './region.mjs';
 import { environment, kRootKey, run, startServer, temporaryFolder, weir } from './server.mjs';
 import { command, Wire } from './wire.mjs';
 
@@ -421,6 +422,40 @@ test('an incomplete request does not block the shutdown forever', async () => {
   await sendCommand(server.respPort, 'PING');
   await server.stop();
   for (const wire of wires) assert.equal(await wire.rest(), '');
+});
+
+// --- a log that nobody reads
+
+const kUnread = 'a write to a closed standard error throws out of serve() or of a thread';
+
+// Closes the other end of stdout and stderr, as a parent process that was killed does.
+async function startWithoutReader(options) {
+  const server = await startServer(options);
+  const exit = once(server.child, 'exit').then(([code, signal]) => ({ code, signal }));
+  server.child.stdout.destroy();
+  server.child.stderr.destroy();
+  return { server, exit };
+}
+async function within(ms, exit, server) {
+  const end = await Promise.race([exit, new Promise((late) => setTimeout(late, ms, 'still runs'))]);
+  server.child.kill('SIGKILL');
+  return end;
+}
+
+test('SIGTERM ends a server whose log has no reader', { todo: kUnread }, async () => {
+  const { server, exit } = await startWithoutReader();
+  server.child.kill('SIGTERM');
+  assert.deepEqual(await within(8000, exit, server), { code: 0, signal: null });
+});
+
+test('a server whose log has no reader survives the loss of its origin', { todo: kUnread }, async () => {
+  const origin = new Origin();
+  await origin.start();
+  const { server, exit } = await startWithoutReader({ args: ['--origin', origin.url] });
+  const ready = async () => (await server.metric('weir_origin_ready')) === 1;
+  await until('the origin', ready);
+  await origin.kill();
+  assert.equal(await within(3000, exit, server), 'still runs'); // it has logged the loss
 });
 
 test('server output contains nothing that a client sent', async () => {
