@@ -276,7 +276,10 @@ void Engine::degrade_exact(RequestContext& context, Missing missing) const {
     context.denied_by_loss = true;
   } else if (policy == OnOriginLoss::kShare || missing == Missing::kAnswer) {
     context.undivided_capacity = context.query.ask.capacity;
-    regional::divide(context.query, std::max<uint32_t>(state_.region->origin->live_nodes(), 1));
+    // What the origin has granted is unknown, so a late answer allows a quarter of the share.
+    const uint32_t parts = missing == Missing::kAnswer ? regional::kAllowanceParts : 1;
+    const uint32_t nodes = std::max<uint32_t>(state_.region->origin->live_nodes(), 1);
+    regional::divide(context.query, parts * nodes);
   }
 }
 

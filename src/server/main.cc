@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "command_line/exit_codes.h"
+#include "command_line/print_error.h"
 #include "command_line/program.h"
 #include "platform/sibling_program.h"
 #include "server/config.h"
@@ -55,11 +56,11 @@ struct ServeOptions {
       const Config config = read();
       const std::string conflict = find_conflict(config);
       if (conflict.empty()) return config;
-      fmt::print(stderr, "weir: {}\n", conflict);
+      command_line::print_error("weir: {}\n", conflict);
     } catch (const CLI::RuntimeError&) {
       // Already logged.
     } catch (const std::exception& error) {
-      fmt::print(stderr, "weir: {}\n", error.what());
+      command_line::print_error("weir: {}\n", error.what());
     }
     return std::nullopt;
   }
@@ -88,7 +89,7 @@ struct ServeOptions {
     for (const ConfigProblem& problem : problems) {
       const std::string position =
           problem.line == 0 ? file : fmt::format("{}:{}:{}", file, problem.line, problem.column);
-      fmt::print(stderr, "{}: {}\n", position, problem.text);
+      command_line::print_error("{}: {}\n", position, problem.text);
     }
     throw CLI::RuntimeError(command_line::kFailed);
   }
@@ -215,7 +216,8 @@ bool is_program(std::string_view command) {
 [[noreturn]] void become_program(std::string_view name, const std::vector<std::string>& arguments) {
   const std::string program = fmt::format("weir-{}", name);
   const std::string why = platform::exec_sibling_program(program, arguments);
-  fmt::print(stderr, "weir: cannot start {}: {}. run './dev build' to build it\n", program, why);
+  command_line::print_error("weir: cannot start {}: {}. run './dev build' to build it\n", program,
+                            why);
   std::exit(command_line::kFailed);
 }
 

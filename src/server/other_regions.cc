@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "command_line/print_error.h"
 #include "ledgers/sql/make_ledger.h"
 #include "ledgers/sql/schema.h"
 #include "platform/entropy.h"
@@ -150,13 +151,13 @@ void OtherRegions::report(const SyncStats& stats) {
   if (readable != was_readable_) {
     was_readable_ = readable;
     if (readable) {
-      fmt::print(stderr, "weir: the ledger {} answers\n", name_);
+      command_line::print_error("weir: the ledger {} answers\n", name_);
     } else {
       const std::string why = ledger_->last_error();
-      fmt::print(stderr,
-                 "weir: the ledger {} does not answer{}{}; counts of other regions are not "
-                 "imported\n",
-                 name_, why.empty() ? "" : ": ", why);
+      command_line::print_error(
+          "weir: the ledger {} does not answer{}{}; counts of other regions are not "
+          "imported\n",
+          name_, why.empty() ? "" : ": ", why);
     }
   }
   // A ledger that does not answer at all was logged above.
@@ -164,29 +165,30 @@ void OtherRegions::report(const SyncStats& stats) {
   if (writable != was_writable_ && (writable || readable)) {
     was_writable_ = writable;
     if (writable) {
-      fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
+      command_line::print_error("weir: the ledger {} accepts writes\n", name_);
     } else {
       const std::string why = ledger_->last_write_error();
-      fmt::print(stderr,
-                 "weir: the ledger {} accepts no writes{}{}; other regions do not see the counts "
-                 "of this one, and a restart loses new counts\n",
-                 name_, why.empty() ? "" : ": ", why);
+      command_line::print_error(
+          "weir: the ledger {} accepts no writes{}{}; other regions do not see the counts "
+          "of this one, and a restart loses new counts\n",
+          name_, why.empty() ? "" : ": ", why);
     }
   }
   if (stats.rules_differ && !std::exchange(logged_rules_, true)) {
-    fmt::print(stderr,
-               "weir: the ledger {} has other sync rules than this process; the rules of the "
-               "ledger apply (table weir_settings)\n",
-               name_);
+    command_line::print_error(
+        "weir: the ledger {} has other sync rules than this process; the rules of the "
+        "ledger apply (table weir_settings)\n",
+        name_);
   }
 }
 
 void OtherRegions::report(const DrainReport& drained) const {
   if (!ledger_) return;
   if (drained.not_published == 0) {
-    fmt::print(stderr, "weir: all counts were written to the ledger\n");
+    command_line::print_error("weir: all counts were written to the ledger\n");
   } else {
-    fmt::print(stderr, "weir: {} rows were not written to the ledger\n", drained.not_published);
+    command_line::print_error("weir: {} rows were not written to the ledger\n",
+                              drained.not_published);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "command_line/print_error.h"
 #include "server/origin_check.h"
 #include "server/password.h"
 
@@ -54,25 +55,25 @@ void Region::report(MonoTime now) {
   const std::string why = origin_->last_error();
   const std::string refusal = origin_->write_refusal();
   if (reachable) {
-    fmt::print(stderr, "weir: the origin {} answers\n", name_);
+    command_line::print_error("weir: the origin {} answers\n", name_);
   } else if (!refusal.empty()) {
-    fmt::print(stderr,
-               "weir: the origin {} refuses writes: {}; decisions use the counts in memory\n",
-               name_, refusal);
+    command_line::print_error(
+        "weir: the origin {} refuses writes: {}; decisions use the counts in memory\n", name_,
+        refusal);
   } else {
-    fmt::print(stderr,
-               "weir: the origin {} does not answer{}{}; decisions use the counts in memory\n",
-               name_, why.empty() ? "" : ": ", why);
+    command_line::print_error(
+        "weir: the origin {} does not answer{}{}; decisions use the counts in memory\n", name_,
+        why.empty() ? "" : ": ", why);
   }
 }
 
 void Region::report(const DrainReport& drained) const {
   if (!origin_) return;
   if (drained.not_replayed == 0) {
-    fmt::print(stderr, "weir: all counts were written to the origin\n");
+    command_line::print_error("weir: all counts were written to the origin\n");
   } else {
-    fmt::print(stderr, "weir: the counts of {} tuples were not written to the origin\n",
-               drained.not_replayed);
+    command_line::print_error("weir: the counts of {} tuples were not written to the origin\n",
+                              drained.not_replayed);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "command_line/print_error.h"
 #include "platform/standard_error.h"
 #include "server/data_folder.h"
 
@@ -45,7 +46,7 @@ void reopen_log(const std::string& path) {
   try {
     open_log(path);
   } catch (const std::runtime_error& error) {
-    fmt::print(stderr, "weir: {}\n", error.what());
+    command_line::print_error("weir: {}\n", error.what());
   }
 }
 
@@ -58,11 +59,11 @@ void reload(Config& config, const ReloadConfig& reload_config, const ReloadTarge
       if (targets.key_is_in_folder) targets.keys.replace(read_root_key(config.data));
     }
   } catch (const std::runtime_error& error) {
-    fmt::print(stderr, "weir: {}\nweir: the other settings did not change\n", error.what());
+    command_line::print_error("weir: {}\nweir: the other settings did not change\n", error.what());
     return;
   }
   if (!fresh) {
-    fmt::print(stderr, "weir: the settings did not change\n");
+    command_line::print_error("weir: the settings did not change\n");
     return;
   }
   const std::vector<std::string> changed = changed_settings(config, *fresh, true);
@@ -72,9 +73,9 @@ void reload(Config& config, const ReloadConfig& reload_config, const ReloadTarge
   targets.limiter.set_consistency(fresh->consistency);
   config.consistency = fresh->consistency;
   for (const std::string& name : changed) copy_given(name, *fresh, config);
-  fmt::print(stderr, "weir: settings reloaded; changed: {}{}\n",
-             changed.empty() ? "nothing" : joined(changed),
-             restart.empty() ? "" : "; restart to apply: " + joined(restart));
+  command_line::print_error("weir: settings reloaded; changed: {}{}\n",
+                            changed.empty() ? "nothing" : joined(changed),
+                            restart.empty() ? "" : "; restart to apply: " + joined(restart));
 }
 
 }  // namespace weir::server

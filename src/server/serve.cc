@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "command_line/print_error.h"
 #include "frontends/http/http_refusal.h"
 #include "frontends/http/http_session.h"
 #include "frontends/listening.h"
@@ -105,10 +106,10 @@ void provide_files(const Config& config, unsigned threads) {
                     allowed, own, connections + own, kRemedy));
   }
   if (allowed < connections + own) {
-    fmt::print(stderr,
-               "weir: the limit of open files is {}, so only {} of {} connections are possible: "
-               "raise it to {} {}\n",
-               allowed, allowed - own, connections, connections + own, kRemedy);
+    command_line::print_error(
+        "weir: the limit of open files is {}, so only {} of {} connections are possible: "
+        "raise it to {} {}\n",
+        allowed, allowed - own, connections, connections + own, kRemedy);
   }
 }
 
@@ -317,7 +318,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   RefusalLog refusals(service.http, service.resp);
   workers[0]->loop.run_every(kLogRefusalsEvery, [&] {
     for (const std::string& line : refusals.run_once(clock.now().mono)) {
-      fmt::print(stderr, "{}\n", line);
+      command_line::print_error("{}\n", line);
     }
   });
 
@@ -344,8 +345,8 @@ void serve(Config config, const ReloadConfig& reload_config) {
                  .is_alive = [&] { return are_alive(workers, clock.now().mono); },
                  .reason_to_end = [&] { return others.conflict(); }});
   manager.stopping();
-  if (!end.reason.empty()) fmt::print(stderr, "weir: {}\n", end.reason);
-  fmt::print(stderr, "\nweir: draining: answering pending requests, then stopping\n");
+  if (!end.reason.empty()) command_line::print_error("weir: {}\n", end.reason);
+  command_line::print_error("\nweir: draining: answering pending requests, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
   const auto how = end.interrupted ? frontends::Drain::kImmediate : frontends::Drain::kGraceful;
   for (const auto& worker : workers) worker->loop.drain(how);

@@ -1,4 +1,5 @@
 #include "server/state_file.h"
+#include "command_line/print_error.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -185,7 +186,7 @@ void StateFile::report(bool written) {
   if (written == writable_) return;
   writable_ = written;
   if (written) {
-    fmt::print(stderr, "weir: writing {} works again\n", path_);
+    command_line::print_error("weir: writing {} works again\n", path_);
   } else {
     const char* const remedy = errno == ENOSPC || errno == EFBIG || errno == EDQUOT
                                    ? "free space on its disk"

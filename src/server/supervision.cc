@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "command_line/exit_codes.h"
+#include "command_line/print_error.h"
 
 namespace weir::server {
 namespace {
@@ -48,12 +49,12 @@ ShutdownEscalation::ShutdownEscalation(platform::ProcessSignals& signals,
         continue;
       }
       if (++count == 2) {
-        fmt::print(stderr,
-                   "weir: second signal: closing all connections, then flushing the unacknowledged "
-                   "counts; a third signal exits at once\n");
+        command_line::print_error(
+            "weir: second signal: closing all connections, then flushing the unacknowledged "
+            "counts; a third signal exits at once\n");
         abort_connections();
       } else {
-        fmt::print(stderr, "weir: third signal: exiting at once\n");
+        command_line::print_error("weir: third signal: exiting at once\n");
         std::_Exit(command_line::kFailed);
       }
     }

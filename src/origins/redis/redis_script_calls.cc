@@ -42,9 +42,13 @@ void RedisOrigin::Worker::call_scripts(const std::shared_ptr<const ScriptCall>& 
                 std::optional<OriginError> failure, Replies replies) {
               Error error = failure ? to_error(*failure) : Error{};
               const size_t needed = failure ? 0 : replies.size() - call->optional;
-              for (size_t i = 0; i < needed && !failure; ++i) {
+              const size_t received = failure ? 0 : replies.size();
+              for (size_t i = 0; i < received && !failure; ++i) {
                 if (replies[i].type != RedisReply::Type::kError) continue;
-                failure = error_of_reply(replies[i].text);
+                // An optional command may fail, but not for lack of its script.
+                const OriginError why = error_of_reply(replies[i].text);
+                if (i >= needed && why != OriginError::kNoScript) continue;
+                failure = why;
                 error = to_error(*failure, replies[i].text, call->scripts);
                 note_refused_write(*failure, replies[i].text);
               }
