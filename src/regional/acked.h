@@ -41,8 +41,7 @@ inline void note_acked(const memory::WindowCells& cells, int64_t sequence, Count
   if (!heal_acked(cells, sequence, mine)) return false;
   const Count own = memory::count_in(cells.own(sequence), sequence);
   if (before > std::max(own, mine)) {
-    static_cast<void>(
-        tuples.uncertain.add(tuple, sequence, before - std::max(own, mine), now));
+    static_cast<void>(tuples.uncertain.add(tuple, sequence, before - std::max(own, mine), now));
   }
   return true;
 }
