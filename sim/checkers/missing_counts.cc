@@ -60,6 +60,11 @@ MissingCounts missing_counts(const RegionView& view, const CellId& cell) {
   MissingCounts missing;
   for (const auto& [contributor, accepted] : view.oracle.contributors(cell)) {
     if (!is_unrecoverable(view, contributor, cell)) continue;
+    // A step told the origin of it; in which component is unknown.
+    if (contributor.generation == 0) {
+      missing.lost_with_origin += accepted;
+      continue;
+    }
     Count most = 0;
     Count last = 0;
     for (const ComponentValue& entry : history_of(view, contributor, cell)) {
