@@ -6,6 +6,7 @@
 #include <string>
 
 #include "frontends/backend.h"
+#include "frontends/namespace_consistency.h"
 #include "frontends/resp/script_commands.h"
 #include "rules/root_keys.h"
 #include "telemetry/frontend_metrics.h"
@@ -35,6 +36,7 @@ struct Service {
   telemetry::FrontendMetrics http{};
   telemetry::FrontendMetrics resp{};
   std::atomic<bool> draining{false};
+  NamespaceConsistency namespaces{};
   ScriptStore scripts{};
 };
 

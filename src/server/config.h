@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "frontends/loop.h"
+#include "frontends/namespace_consistency.h"
 #include "ledgers/sql/ledger_address.h"
 #include "memory/memory_plan.h"
 #include "origins/redis/redis_link.h"
@@ -55,6 +56,7 @@ struct Config {
   std::string origin_password_file{};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   Consistency consistency = Consistency::kConverge;
+  frontends::NamespaceConsistency::Map namespace_consistency;
   LedgerChoice ledger_choice = LedgerChoice::kUsual;
   ledgers::LedgerAddress ledger{};  // with LedgerChoice::kGiven
   std::string ledger_password_file{};

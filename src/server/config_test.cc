@@ -43,6 +43,26 @@ TEST(Settings, IncludeAPolicyForALostOrigin) {
   EXPECT_EQ(problems[0].text, "on-origin-loss is 'panic': it must be local, deny or share");
 }
 
+TEST(Settings, IncludeAConsistencyForEachNamespace) {
+  Config config;
+  EXPECT_TRUE(read_config_text("consistency: relaxed,payments=exact,a=b=converge", config).empty());
+  EXPECT_EQ(config.consistency, Consistency::kRelaxed);
+  EXPECT_EQ(config.namespace_consistency,
+            (frontends::NamespaceConsistency::Map{{"payments", Consistency::kExact},
+                                                  {"a=b", Consistency::kConverge}}));
+  EXPECT_TRUE(read_config_text("consistency: exact", config).empty());
+  EXPECT_EQ(config.consistency, Consistency::kExact);
+  EXPECT_TRUE(config.namespace_consistency.empty());
+  for (const char* bad : {"strict", "''", "payments=exact", "exact,", "exact,relaxed",
+                          "exact,=relaxed", "exact,a=b", "exact,a=exact,a=exact"}) {
+    Config unchanged;
+    const auto problems = read_config_text(std::string("consistency: ") + bad, unchanged);
+    ASSERT_EQ(problems.size(), 1u) << bad;
+    EXPECT_NE(problems[0].text.find("must be converge, exact or relaxed"), std::string::npos);
+    EXPECT_EQ(unchanged.consistency, Consistency::kConverge);
+  }
+}
+
 TEST(Settings, AcceptPasswordsWithAnyCharacters) {
   Config config;
   EXPECT_TRUE(read_config_text("origin: redis://me:a%40b%2Fc%25@host:1/2", config).empty());

@@ -72,6 +72,8 @@ void reload(Config& config, const ReloadConfig& reload_config, const ReloadTarge
   config.on_origin_loss = fresh->on_origin_loss;
   targets.limiter.set_consistency(fresh->consistency);
   config.consistency = fresh->consistency;
+  targets.namespaces.replace(fresh->namespace_consistency);
+  config.namespace_consistency = fresh->namespace_consistency;
   for (const std::string& name : changed) copy_given(name, *fresh, config);
   command_line::print_error("weir: settings reloaded; changed: {}{}\n",
                             changed.empty() ? "nothing" : joined(changed),

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "frontends/namespace_consistency.h"
 #include "rules/root_keys.h"
 #include "server/config.h"
 #include "server/serve.h"
@@ -21,6 +22,7 @@ void reopen_log(const std::string& path);
 // The objects that a reload changes.
 struct ReloadTargets {
   Limiter& limiter;
+  frontends::NamespaceConsistency& namespaces;
   rules::RootKeys& keys;
   bool key_is_in_folder = false;
 };

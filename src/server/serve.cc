@@ -281,6 +281,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
       .origin = region.origin() ? &region.origin()->metrics() : nullptr,
       .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
 
+  service.namespaces.replace(config.namespace_consistency);
   const frontends::LoopLimits limits = limits_of(config, threads);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < threads; ++i) {
@@ -336,8 +337,10 @@ void serve(Config config, const ReloadConfig& reload_config) {
   if (state_file) state_file->start(limiter);
   print_welcome(config, root_key, node, {.origin = region.name(), .ledger = others.name()});
   manager.ready();
-  const ReloadTargets targets{
-      .limiter = limiter, .keys = keys, .key_is_in_folder = root_key.from_folder};
+  const ReloadTargets targets{.limiter = limiter,
+                              .namespaces = service.namespaces,
+                              .keys = keys,
+                              .key_is_in_folder = root_key.from_folder};
   const StopReason end =
       supervise(signals, manager,
                 {.reload = [&] { reload(config, reload_config, targets); },

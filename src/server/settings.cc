@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "server/config.h"
@@ -7,6 +10,32 @@
 
 namespace weir::server {
 namespace {
+
+// A level for all namespaces, then those that differ: "converge,payments=exact".
+std::string read_consistency(Config& config, const std::string& text) {
+  const std::string remedy =
+      "must be converge, exact or relaxed, and may name namespaces: converge,payments=exact";
+  std::optional<Consistency> all;
+  frontends::NamespaceConsistency::Map namespaces;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equals = item.rfind('=');
+    const bool names = equals != std::string::npos;
+    const auto level = consistency_from(names ? item.substr(equals + 1) : item);
+    if (!level || (names ? equals == 0 : all.has_value())) return remedy;
+    if (!names) {
+      all = level;
+    } else if (!namespaces.emplace(item.substr(0, equals), *level).second) {
+      return remedy;
+    }
+  }
+  if (!all) return remedy;
+  config.consistency = *all;
+  config.namespace_consistency = std::move(namespaces);
+  return {};
+}
 
 const std::vector<Setting>& all_settings() {
   static const std::vector<Setting> all = {
@@ -171,13 +200,9 @@ const std::vector<Setting>& all_settings() {
        .initial = "converge",
        .meaning = "How far the processes of a region agree before they admit a request, unless it "
                   "says so itself: converge (at most 1.25 times the limit), exact (at most the "
-                  "limit, a round trip each) or relaxed (a limit for each process)",
-       .set = [](Config& config, const std::string& text) -> std::string {
-         const auto consistency = consistency_from(text);
-         if (!consistency) return "must be converge, exact or relaxed";
-         config.consistency = *consistency;
-         return {};
-       },
+                  "limit, a round trip each) or relaxed (a limit for each process). Namespaces may "
+                  "differ: converge,payments=exact",
+       .set = read_consistency,
        .live = true},
       {.name = "ledger",
        .value = "URL",

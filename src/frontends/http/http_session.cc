@@ -224,6 +224,7 @@ bool HttpSession::decide_one() {
     scratch_.verdict[0] = std::move(std::exchange(pending_, nullptr)->verdicts[0]);
     return true;
   }
+  service_.namespaces.apply(scratch_.one);
   if (!may_wait()) {
     service_.backend.check_each(now_, scratch_.one, scratch_.verdict);
     return true;
@@ -247,6 +248,7 @@ bool HttpSession::decide_one() {
 
 bool HttpSession::decide_many() {
   if (pending_ == nullptr) {
+    service_.namespaces.apply(scratch_.many);
     if (!may_wait()) {
       scratch_.batch = service_.backend.check_all(now_, scratch_.many);
       return true;

@@ -210,6 +210,7 @@ bool RespSession::decide(Instant now, Bytes& out) {
   if (count == 0) return true;
   const auto requests = std::span(scratch_.requests).first(count);
   const auto kinds = std::span<const Kind>(scratch_.kinds).first(count);
+  service_.namespaces.apply(requests);
   if (!may_wait()) {
     service_.backend.check_each(now, requests, std::span(scratch_.verdicts).first(count));
     reply(now, kinds, std::span<const Result<Verdict>>(scratch_.verdicts).first(count), out);
@@ -278,6 +279,7 @@ Next RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
     reply_error(error, out);
     return Next::kRead;
   }
+  service_.namespaces.apply(scratch_.batch);
   if (!may_wait()) {
     reply(now, service_.backend.check_all(now, scratch_.batch), out);
     return Next::kRead;
