@@ -56,7 +56,7 @@ struct Config {
   std::string origin_password_file{};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   Consistency consistency = Consistency::kConverge;
-  frontends::NamespaceConsistency::Map namespace_consistency;
+  frontends::NamespaceConsistency::Map namespace_consistency{};
   LedgerChoice ledger_choice = LedgerChoice::kUsual;
   ledgers::LedgerAddress ledger{};  // with LedgerChoice::kGiven
   std::string ledger_password_file{};
