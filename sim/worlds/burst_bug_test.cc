@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "base/mutation.h"
 #include "origins/step_rule.h"
 #include "regional/burst_fixture_test.h"
+#include "sim/worlds/burst_bugs_test.h"
 
 namespace weir::regional {
 namespace {
@@ -124,6 +128,14 @@ struct Bug {
   std::function<bool()> shows;
 };
 
+const std::vector<Bug>& bugs();
+
+TEST(BurstBugs, AreAllListed) {
+  std::set<Mutation> tested;
+  for (const Bug& bug : bugs()) tested.insert(bug.mutation);
+  for (const Mutation mutation : sim::kBurstMutations) EXPECT_EQ(tested.count(mutation), 1u);
+}
+
 class BurstBugTest : public ::testing::TestWithParam<Bug> {};
 
 TEST_P(BurstBugTest, IsFound) {
@@ -132,30 +144,33 @@ TEST_P(BurstBugTest, IsFound) {
   EXPECT_TRUE(GetParam().shows());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Burst, BurstBugTest,
-    ::testing::Values(
-        Bug{"AllowanceByAcknowledgement", Mutation::kFreshByAcknowledgement,
-            steady_requests_break_the_bound},
-        Bug{"AllowanceWithoutExpiry", Mutation::kAllowanceWithoutExpiry,
-            [] {
-              return schedules_break_the_bound(
-                  {.nodes = 3, .limit = 400, .paused_permille = 900, .joined_permille = 900});
-            }},
-        Bug{"AllowanceOfWholeRemainder", Mutation::kAllowanceOfWholeRemainder,
-            [] { return schedules_break_the_bound({.nodes = 4, .limit = 400}); }},
-        Bug{"AloneBeforeHeartbeat", Mutation::kAloneBeforeHeartbeat, first_window_exceeds},
-        Bug{"RefusalsPrivate", Mutation::kRefusalsPrivate,
-            [] { return later_windows_are_inexact({.nodes = 4, .limit = 80}); }},
-        Bug{"AllowanceOfAnotherLimit", Mutation::kAllowanceOfAnotherLimit, burst_breaks_the_bound},
-        Bug{"StepAdds", Mutation::kStepAdds,
-            [] {
-              return later_windows_are_inexact({.nodes = 4, .limit = 80, .repeated_permille = 500});
-            }},
-        Bug{"StepIgnoresForeign", Mutation::kStepIgnoresForeign, step_exceeds},
-        Bug{"StepIgnoresLast", Mutation::kStepIgnoresLast, step_exceeds},
-        Bug{"LateAsLocal", Mutation::kLateAsLocal, late_answers_break_the_bound}),
-    [](const auto& test) { return std::string(test.param.name); });
+const std::vector<Bug>& bugs() {
+  static const std::vector<Bug> kBugs = {
+      Bug{"AllowanceByAcknowledgement", Mutation::kFreshByAcknowledgement,
+          steady_requests_break_the_bound},
+      Bug{"AllowanceWithoutExpiry", Mutation::kAllowanceWithoutExpiry,
+          [] {
+            return schedules_break_the_bound(
+                {.nodes = 3, .limit = 400, .paused_permille = 900, .joined_permille = 900});
+          }},
+      Bug{"AllowanceOfWholeRemainder", Mutation::kAllowanceOfWholeRemainder,
+          [] { return schedules_break_the_bound({.nodes = 4, .limit = 400}); }},
+      Bug{"AloneBeforeHeartbeat", Mutation::kAloneBeforeHeartbeat, first_window_exceeds},
+      Bug{"RefusalsPrivate", Mutation::kRefusalsPrivate,
+          [] { return later_windows_are_inexact({.nodes = 4, .limit = 80}); }},
+      Bug{"AllowanceOfAnotherLimit", Mutation::kAllowanceOfAnotherLimit, burst_breaks_the_bound},
+      Bug{"StepAdds", Mutation::kStepAdds,
+          [] {
+            return later_windows_are_inexact({.nodes = 4, .limit = 80, .repeated_permille = 500});
+          }},
+      Bug{"StepIgnoresForeign", Mutation::kStepIgnoresForeign, step_exceeds},
+      Bug{"StepIgnoresLast", Mutation::kStepIgnoresLast, step_exceeds},
+      Bug{"LateAsLocal", Mutation::kLateAsLocal, late_answers_break_the_bound}};
+  return kBugs;
+}
+
+INSTANTIATE_TEST_SUITE_P(Burst, BurstBugTest, ::testing::ValuesIn(bugs()),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace weir::regional

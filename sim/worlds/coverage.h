@@ -13,7 +13,6 @@ enum class Coverage : uint8_t {
   kReadAcrossRollOver,
   kReplayAppliedButReplyLost,
   kBatchRefused,
-  kBurst,
   kMessageRepeated,
   kKilledWithUnackedCounts,
   kRestarted,
@@ -45,6 +44,7 @@ enum class Coverage : uint8_t {
   kFullRead,
   // The following need the options that swarm.h draws.
   kKilledAfterAck,
+  kBurst,
   kEvictedWithRegions,
   kBridgeKilled,
   kBridgePaused,

@@ -24,6 +24,7 @@
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
 #include "sim/timeline.h"
+#include "sim/worlds/burst_bugs_test.h"
 #include "sim/worlds/find_violation_test.h"
 #include "sim/worlds/world.h"
 #include "tests/doubles/faulty_ledger.h"
@@ -512,6 +513,7 @@ TEST(MutableEngine, EveryMutationHasATest) {
   for (const Mutant& mutant : mutants()) tested.insert(mutant.mutation);
   for (const Interleaving& interleaving : interleavings()) tested.insert(interleaving.mutation);
   for (const Mutation mutation : schedule::kThreadMutations) tested.insert(mutation);
+  for (const Mutation mutation : kBurstMutations) tested.insert(mutation);
   EXPECT_EQ(tested.count(Mutation::kNone), 0u);
   EXPECT_EQ(tested.size() + 1, static_cast<size_t>(Mutation::kCount));
 }

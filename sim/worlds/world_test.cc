@@ -175,10 +175,11 @@ TEST(World, KeepsInvariantsUnderAllSwarmOptions) {
   }
   if (seeds_to_run() < kSeeds) return;
   for (const Coverage state :
-       {Coverage::kKilledAfterAck, Coverage::kEvictedWithRegions, Coverage::kBridgeKilled,
-        Coverage::kBridgePaused, Coverage::kRegionCountsEvicted, Coverage::kFeedGap,
-        Coverage::kFeedBeganAgain, Coverage::kRegionWithoutOrigin, Coverage::kClockHoursOff,
-        Coverage::kClockJump, Coverage::kLocalAlgorithm, Coverage::kRowsWaited}) {
+       {Coverage::kKilledAfterAck, Coverage::kBurst, Coverage::kEvictedWithRegions,
+        Coverage::kBridgeKilled, Coverage::kBridgePaused, Coverage::kRegionCountsEvicted,
+        Coverage::kFeedGap, Coverage::kFeedBeganAgain, Coverage::kRegionWithoutOrigin,
+        Coverage::kClockHoursOff, Coverage::kClockJump, Coverage::kLocalAlgorithm,
+        Coverage::kRowsWaited}) {
     EXPECT_GT(coverage[state], 0u) << "never reached: " << to_string(state);
   }
 }

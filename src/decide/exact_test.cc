@@ -297,19 +297,19 @@ TEST_F(Exact, KnowsItsOwnAdmissionsWhenTheOriginIsLost) {
   }
 }
 
-TEST_F(Exact, DecidesOnItsShareIfTheAnswerIsLate) {
+TEST_F(Exact, DecidesOnAQuarterOfItsShareIfTheAnswerIsLate) {
   start();
   link(0).holds = true;
   for (const Algorithm algorithm : kUnmergeable) {
     std::optional<Verdict> received;
-    nodes_[0]->engine->check_async(clock_.now(), request(algorithm, 5), nodes_[0]->executor,
+    nodes_[0]->engine->check_async(clock_.now(), request(algorithm, 1), nodes_[0]->executor,
                                    [&](auto verdict) { received = verdict.value(); });
     clock_.advance(Millis(300));
     nodes_[0]->executor.run();
     ASSERT_TRUE(received.has_value());
     EXPECT_EQ(received->basis, Basis::kDegraded);
     EXPECT_TRUE(received->admitted());
-    EXPECT_EQ(received->remaining, 0u);  // of its half
+    EXPECT_EQ(received->remaining, 0u);  // of a quarter of its half
     link(0).release();
     nodes_[0]->executor.run();
   }

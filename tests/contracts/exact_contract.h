@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <future>
 #include <utility>
 
@@ -18,9 +19,9 @@ class ExactContract : public ::testing::Test {
  protected:
   static constexpr Component kNode{.incarnation = 1};
   static constexpr Component kSibling{.incarnation = 2};
-  static constexpr Algorithm kAlgorithms[] = {Algorithm::kGcra, Algorithm::kTokenBucket,
-                                              Algorithm::kSlidingWindowStrict,
-                                              Algorithm::kSlidingLog};
+  static constexpr std::array<Algorithm, 4> kAlgorithms{Algorithm::kGcra, Algorithm::kTokenBucket,
+                                                        Algorithm::kSlidingWindowStrict,
+                                                        Algorithm::kSlidingLog};
 
   // Nothing leaves or drains during a test.
   ExactCall call(Algorithm algorithm, std::vector<ExactAsk> asks, Component writer = kNode) {
