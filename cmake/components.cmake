@@ -33,7 +33,8 @@ endfunction()
 
 # A shared weir hides its internal symbols; the parts use a few of them and get a copy.
 if(WEIR_HIDES_INTERNALS)
-  add_library(weir_internals STATIC src/epoch/epoch.cc src/ledgers/rows.cc src/origins/subscriber.cc
+  add_library(weir_internals STATIC src/algorithms/backlog.cc src/algorithms/strict_ring.cc
+    src/epoch/epoch.cc src/ledgers/rows.cc src/origins/exact_rule.cc src/origins/subscriber.cc
     src/platform/entropy.cc src/platform/thread_executor.cc)
   target_include_directories(weir_internals PRIVATE src)
   target_link_libraries(weir_internals PUBLIC weir PRIVATE $<BUILD_INTERFACE:weir_flags>)
