@@ -1,5 +1,7 @@
 // Exact decisions of two engines that share an origin.
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,12 +34,17 @@ class Link final : public RegionalOrigin, public ExactStore {
   }
   void decide(std::vector<ExactCall> all, ExactReply reply) override {
     calls.insert(calls.end(), all.begin(), all.end());
+    if (during_call) during_call();
     far_end_->exact_store()->decide(std::move(all), [&](auto answers) {
       if (failures > 0) {
         --failures;
         return reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp});
       }
-      if (!holds) return reply(std::move(answers));
+      if (!holds) {
+        around_reply(1);
+        reply(std::move(answers));
+        return around_reply(-1);
+      }
       held.push_back([reply, value = answers.value()] { reply(value); });
     });
   }
@@ -51,6 +58,8 @@ class Link final : public RegionalOrigin, public ExactStore {
   }
 
   std::vector<ExactCall> calls;
+  std::function<void()> during_call;                   // runs before the call is decided
+  std::function<void(int)> around_reply = [](int) {};  // 1: begins; -1: has ended
   std::vector<std::function<void()>> held;
   bool holds = false;
   int failures = 0;
@@ -430,6 +439,32 @@ TEST(QueryShare, CanBeRepresentedAtAnyRate) {
     ASSERT_GE(query.limit, 1u);
     ASSERT_GE(query.ask.capacity, 1u);
   }
+}
+
+// A stack that grew by a few frames for each of them would end the process.
+TEST_F(Exact, AnOriginThatRepliesAtOnceIsNotCalledFromItsOwnReply) {
+  start();
+  Node& node = *nodes_[0];
+  const Request asked = request(Algorithm::kGcra);
+  int depth = 0;
+  int deepest = 0;
+  int left = 1000;
+  int replies = 0;
+  const auto send = [&] {
+    node.engine->check_async(clock_.now(), asked, node.executor, [&](auto) { ++replies; });
+  };
+  node.link->during_call = [&] {
+    if (left > 0) send();  // waits for the next call
+    --left;
+  };
+  node.link->around_reply = [&](int change) { deepest = std::max(deepest, depth += change); };
+  send();
+  for (int i = 0; i < 2000; ++i) {
+    node.executor.run();
+    clock_.advance(Millis(20));  // after a refusal
+  }
+  EXPECT_EQ(replies, 1001);
+  EXPECT_EQ(deepest, 1);
 }
 
 }  // namespace

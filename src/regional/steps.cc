@@ -55,15 +55,18 @@ struct Steps::Ask {
 struct Steps::Flight {
   memory::TupleKey key;
   std::string tuple;
-  Instant began{};
   uint64_t epoch = 0;  // of the origin
   algorithms::Position at{};
   uint64_t generation = 0;
   uint64_t number = 0;      // among the steps of this process
   Count own = 0;            // as sent
   bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
-  uint64_t call = 0;        // the number of an exact call; 0: not sent yet
+  // The call to the origin has returned. Until then, a reply comes from within the call. Relaxed:
+  // see go_on().
+  base::Atomic<bool> sent{false};
   // Guarded by the shard's mutex.
+  Instant began{};    // changes if an exact call is repeated
+  uint64_t call = 0;  // the number of an exact call; 0: not sent yet
   bool ended = false;
   int repeats = 0;        // of an exact call
   std::vector<Ask> asks;  // in the order of the step
@@ -123,7 +126,7 @@ void Steps::ask(Instant now, const std::vector<StepRequest>& requests, Executor&
     line.waiting.push_back({.waiter = waiter, .entry = i, .query = *requests[i].query});
     if (FlightPtr flight = next_flight(line, now)) flights.push_back(std::move(flight));
   }
-  launch(now, flights);
+  launch(flights);
 }
 
 void Steps::drop_idle_lines(Shard& shard, MonoTime now) {
@@ -189,10 +192,10 @@ void Steps::resume(const memory::TupleKey& key, Instant now) {
     line->second.timer = false;
     flight = next_flight(line->second, now);
   }
-  if (flight != nullptr) launch(now, {flight});
+  if (flight != nullptr) launch({flight});
 }
 
-void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
+void Steps::launch(const std::vector<FlightPtr>& flights) {
   std::vector<FlightPtr> sent;
   std::vector<FlightPtr> moved;
   std::vector<CellStep> steps;
@@ -206,7 +209,6 @@ void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
       calls.push_back(std::move(call));
       continue;
     }
-    flight->began = now;
     flight->epoch = region_->origin->epoch();
     CellStep step;
     if (prepare(*flight, step)) {
@@ -224,6 +226,7 @@ void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
                                              if (const auto alive = self.lock())
                                                alive->on_answers(called, std::move(answers));
                                            });
+    for (const FlightPtr& flight : called) flight->sent.store(true, std::memory_order_relaxed);
   }
   if (sent.empty()) return;
   counters_->add(Stat::kSteps, sent.size());
@@ -233,10 +236,14 @@ void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
                                         if (const auto alive = self.lock())
                                           alive->on_reply(sent, std::move(totals));
                                       });
+  for (const FlightPtr& flight : sent) flight->sent.store(true, std::memory_order_relaxed);
 }
 
-// Describes the tuple to the origin. False: the tuple is not in the table any more.
-bool Steps::prepare(Flight& flight, CellStep& step) const {
+// Describes the tuple to the origin. False: the tuple is not in the table any more, or the step was
+// ended because this thread did not run for longer than a request waits.
+bool Steps::prepare(Flight& flight, CellStep& step) {
+  const base::MutexLock lock(shard_of(flight.key).mutex);
+  if (flight.ended) return false;
   const epoch::Guard guard;
   const Tuple tuple = tuples_->table.find(flight.key);
   if (!tuple) return false;
@@ -397,7 +404,7 @@ void Steps::on_answers(const std::vector<FlightPtr>& flights,
       end_without_reply(flight, StepResult::Status::kLate);
     }
   }
-  if (!again.empty()) launch(now, again);
+  if (!again.empty()) launch(again);
 }
 
 // Whether to send an exact call again that failed. The answer may have been lost with a connection.
@@ -440,10 +447,13 @@ bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
   return true;
 }
 
-// Starts the next step of the line after this one. `again`: requests to ask for again.
+// Starts the next step of the line after this one. `again`: requests to ask for again. After a
+// reply from within the call to the origin, the thread of a request that waits starts it: this one
+// would call itself once for each step, for as long as requests come.
 void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused) {
   const Instant now = tuples_->clock.now();
   FlightPtr next;
+  WaiterPtr waits;  // for the next step; null: not any more
   std::vector<Ask> expired;
   {
     Shard& shard = shard_of(flight->key);
@@ -461,10 +471,13 @@ void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused)
       shard.paced.emplace_back(line.paced_until, flight->tuple);
     }
     next = next_flight(line, now);
+    if (next != nullptr) waits = next->asks.front().waiter;
     if (line.is_idle(now.mono)) shard.lines.erase(flight->tuple);
   }
   for (const Ask& ask : expired) answer(ask, {.status = StepResult::Status::kLate});
-  if (next != nullptr) launch(now, {next});
+  if (next == nullptr) return;
+  if (waits == nullptr || flight->sent.load(std::memory_order_relaxed)) return launch({next});
+  waits->home->post([self = shared_from_this(), next] { self->launch({next}); });
 }
 
 // Merges the counts of a reply. False: the tuple of the step is not in the table any more.

@@ -88,9 +88,9 @@ class Steps : public std::enable_shared_from_this<Steps> {
   }
   static void drop_idle_lines(Shard& shard, MonoTime now) WEIR_REQUIRES(shard.mutex);
   [[nodiscard]] FlightPtr next_flight(Line& line, Instant now);
-  void launch(Instant now, const std::vector<FlightPtr>& flights);
+  void launch(const std::vector<FlightPtr>& flights);
   void resume(const memory::TupleKey& key, Instant now);
-  [[nodiscard]] bool prepare(Flight& flight, CellStep& step) const;
+  [[nodiscard]] bool prepare(Flight& flight, CellStep& step);
   void expire(const WaiterPtr& waiter, MonoTime now);
   void on_reply(const std::vector<FlightPtr>& flights, Result<std::vector<StepTotals>> totals);
   void land(const FlightPtr& flight, const StepTotals& totals);
