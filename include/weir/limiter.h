@@ -6,7 +6,8 @@
 //                                  .limit = 100, .duration = std::chrono::seconds(60)});
 //   if (verdict && verdict->admitted()) serve();
 //
-// Four ways to ask, and three things to ask for. All give the same verdicts:
+// Four ways to ask, and three things to ask for. The verdicts are the same, but the second row
+// decides without the origin, whatever the consistency:
 //
 //                                  one request      many, independent   all or nothing
 //   wait for the origin            check            check_each          check_all
@@ -113,8 +114,9 @@ class WEIR_EXPORT Limiter {
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts);
 
-  // All or nothing over 1 to kMaxBatch requests: if one is denied, nothing is consumed. An error
-  // names the item.
+  // All or nothing over 1 to kMaxBatch requests: if one is denied, nothing is consumed. Except: the
+  // origin decides several items, and another process uses up one of them meanwhile. Then what the
+  // origin has granted to the others stays counted there. An error names the item.
   Result<BatchVerdict> check_all(std::span<const Request> requests);
   Result<BatchVerdict> check_all(Instant now, std::span<const Request> requests);
 

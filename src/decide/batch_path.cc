@@ -101,15 +101,14 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   // A batch with a refused item is denied whatever the origin answers, but every item reports its
   // remaining limit and so needs its counts. If the origin must decide several items, they are read
   // first: what it granted to the others would be lost if it refused one.
-  const auto windows = std::count_if(call->asks.begin(), call->asks.end(), [&](size_t item) {
-    return call->contexts[item].cell_class() == memory::CellClass::kWindow;
-  });
+  const auto windows = std::count_if(call->asks.begin(), call->asks.end(),
+                                     [&](size_t item) { return !is_exact(call->contexts[item]); });
   const bool asks_later = !call->denied && windows > 1;
   if (asks_later) call->asks_later = call->asks;
   if (call->denied || asks_later) {
     for (const size_t item : std::exchange(call->asks, {})) {
       // Decided on what this process knows.
-      if (call->contexts[item].cell_class() != memory::CellClass::kWindow) continue;
+      if (is_exact(call->contexts[item])) continue;
       call->reads.push_back(item);
       reads.push_back({.key = &call->contexts[item].key,
                        .duration = call->contexts[item].query.duration,
@@ -143,7 +142,7 @@ void Engine::choose_asks(const std::shared_ptr<BatchCall>& call) {
   call->asks = std::exchange(call->asks_later, {});
   for (const size_t item : call->asks) {
     RequestContext& context = call->contexts[item];
-    if (context.cell_class() != memory::CellClass::kWindow) continue;
+    if (is_exact(context)) continue;
     const auto known = decider_.peek(context);
     if (!known || known->decision.admitted()) continue;
     context.refusal = known;

@@ -18,31 +18,22 @@ inline void note_acked(const memory::WindowCells& cells, int64_t sequence, Count
 // The origin has `mine` of our component. If it acknowledged more before, it lost counts: an empty
 // restart, an old snapshot, a lagging replica, a late write of a dead connection. Then this lowers
 // the acknowledged count and returns true: the caller queues the cell for another replay.
-[[nodiscard]] inline bool heal_acked(const memory::WindowCells& cells, int64_t sequence,
-                                     Count mine) {
-  if (memory::mutated(memory::Mutation::kLossNotRepaired)) return false;
-  uint64_t seen = cells.acked(sequence).load(std::memory_order_acquire);
-  while (memory::Tagged{seen}.count_of(sequence) > mine) {
-    if (cells.acked(sequence).compare_exchange_weak(seen, memory::Tagged::make(sequence, mine).word,
-                                                    std::memory_order_acq_rel,
-                                                    std::memory_order_acquire)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// The same. If it acknowledged more than the own count, it may have that still, since the reply may
-// be older than the last one: so what a step granted stays uncertain.
+//
+// Where the origin acknowledged more than the own count, it may have that still, since the reply
+// may be older than the last one: so what a step granted stays uncertain.
 [[nodiscard]] inline bool heal_acked(memory::TupleStore& tuples, const memory::Tuple& tuple,
                                      int64_t sequence, Count mine, MonoTime now) {
+  if (memory::mutated(memory::Mutation::kLossNotRepaired)) return false;
   const memory::WindowCells cells(tuple);
-  const Count before = memory::count_in(cells.acked(sequence), sequence);
-  if (!heal_acked(cells, sequence, mine)) return false;
-  const Count own = memory::count_in(cells.own(sequence), sequence);
-  if (before > std::max(own, mine)) {
-    static_cast<void>(tuples.uncertain.add(tuple, sequence, before - std::max(own, mine), now));
-  }
+  uint64_t seen = cells.acked(sequence).load(std::memory_order_acquire);
+  do {
+    if (memory::Tagged{seen}.count_of(sequence) <= mine) return false;
+  } while (!cells.acked(sequence).compare_exchange_weak(
+      seen, memory::Tagged::make(sequence, mine).word, std::memory_order_acq_rel,
+      std::memory_order_acquire));
+  const Count before = memory::Tagged{seen}.count_of(sequence);
+  const Count known = std::max(memory::count_in(cells.own(sequence), sequence), mine);
+  if (before > known) static_cast<void>(tuples.uncertain.add(tuple, sequence, before - known, now));
   return true;
 }
 

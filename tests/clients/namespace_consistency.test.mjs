@@ -40,7 +40,29 @@ for (const algorithm of ['fixed_window', 'gcra']) {
     assert.equal(await admitted('payments', algorithm), 20);
   });
 
+  test(`${algorithm}: the other namespaces stay relaxed`, async () => {
+    // Nothing is exact: the nodes may admit up to 20 each, and none of the requests waits.
+    const steps = async () => {
+      const each = nodes.map((node) => node.server.metric('weir_refreshes_total', 'kind="step"'));
+      return (await Promise.all(each)).reduce((sum, value) => sum + value, 0);
+    };
+    const before = await steps();
+    assert.ok((await admitted('others', algorithm)) >= 20);
+    assert.equal(await steps(), before);
+  });
+
   test(`${algorithm}: a request overrides the setting`, async () => {
     assert.equal(await admitted('orders', algorithm, 'CONSISTENCY', 'exact'), 20);
   });
 }
+
+test('the count of an exact namespace is not reset', async () => {
+  const client = clientOf(nodes[0].server);
+  try {
+    const reset = (namespace) => client.call('WEIR.RESET', namespace, 'all', kLongWindow, 'ALGORITHM', 'gcra');
+    await assert.rejects(reset('payments'), /consistency is exact/);
+    assert.ok((await reset('others')) <= 1);
+  } finally {
+    client.disconnect();
+  }
+});

@@ -25,17 +25,18 @@ RespError read_reset(Arguments arguments, Request& request) {
   return read_algorithm(arguments[5], request);
 }
 
-RespError answer_reset(Arguments arguments, Instant now, Backend& backend, RespWriter& writer) {
+RespError answer_reset(Arguments arguments, Instant now, Service& service, RespWriter& writer) {
   Request request;
   RespError error = read_reset(arguments, request);
   if (!error.empty()) return error;
-  const Result<bool> reset = backend.reset(now, request);
+  service.namespaces.apply({&request, 1});
+  const Result<bool> reset = service.backend.reset(now, request);
   if (!reset) return to_resp_error(reset.error());
   writer.integer(*reset ? 1 : 0);
   return {};
 }
 
-RespError answer_del(Arguments arguments, Instant now, Backend& backend, RespWriter& writer) {
+RespError answer_del(Arguments arguments, Instant now, Service& service, RespWriter& writer) {
   if (arguments.size() < 2) {
     return wrong_number_of_arguments(is_word(arguments[0], "DEL") ? "del" : "unlink");
   }
@@ -49,7 +50,8 @@ RespError answer_del(Arguments arguments, Instant now, Backend& backend, RespWri
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
     (void)read_throttle_key(key, request, hashed);
-    const Result<bool> reset = backend.reset(now, request);
+    service.namespaces.apply({&request, 1});
+    const Result<bool> reset = service.backend.reset(now, request);
     if (!reset) return to_resp_error(reset.error());
     count += *reset ? 1 : 0;
   }

@@ -2,19 +2,19 @@
 
 #pragma once
 
-#include "frontends/backend.h"
 #include "frontends/resp/limit_commands.h"
+#include "frontends/service.h"
 
 namespace weir::frontends {
 
 // WEIR.RESET namespace identifier duration_ms [ALGORITHM name]
 [[nodiscard]] RespError read_reset(Arguments arguments, Request& request);
 // Replies 1 if there was a count, else 0.
-[[nodiscard]] RespError answer_reset(Arguments arguments, Instant now, Backend& backend,
+[[nodiscard]] RespError answer_reset(Arguments arguments, Instant now, Service& service,
                                      RespWriter& writer);
 
 // DEL key ..., UNLINK key ...: replies with the number of keys that had a count.
-[[nodiscard]] RespError answer_del(Arguments arguments, Instant now, Backend& backend,
+[[nodiscard]] RespError answer_del(Arguments arguments, Instant now, Service& service,
                                    RespWriter& writer);
 
 }  // namespace weir::frontends

@@ -141,9 +141,9 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
   } else if (is("MULTI") || is("EXEC") || is("DISCARD")) {
     transact(arguments, out);
   } else if (is("WEIR.RESET")) {
-    reply_if_error(answer_reset(arguments, now, service_.backend, reply), out);
+    reply_if_error(answer_reset(arguments, now, service_, reply), out);
   } else if (is("DEL") || is("UNLINK")) {
-    reply_if_error(answer_del(arguments, now, service_.backend, reply), out);
+    reply_if_error(answer_del(arguments, now, service_, reply), out);
   } else if (is("SCRIPT")) {
     reply_if_error(answer_script(arguments, service_.scripts, scratch_.scripts, reply), out);
   } else if (is("CLUSTER")) {
