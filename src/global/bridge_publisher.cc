@@ -22,6 +22,8 @@ namespace {
 
 constexpr size_t kDuePerRead = 5000;
 constexpr size_t kTuplesPerChunk = 500;
+// So many due tuples are read even if the budget has one row only: most may need none.
+constexpr size_t kReadBeyondBudget = 16;
 // The clocks of processes differ: entries may be added a little before the last one that was read.
 constexpr Millis kClocksDiffer{2000};
 constexpr WallTime kAnyTime{Millis(int64_t{1} << 52)};
@@ -159,22 +161,19 @@ void BridgePublisher::on_due(Instant now, WallTime by, const std::vector<DueTupl
 
 void BridgePublisher::choose(Instant now) {
   std::map<std::string, TupleRows> chosen;
-  needs_rows_ = false;
-  while (chosen.size() < kTuplesPerChunk) {
-    // Most tuples have one row.
-    needs_rows_ = flush_ == Flush::kDue && !budget_.has_rows(chosen.size() + 1);
-    if (needs_rows_) break;
+  needs_rows_ = !has_row();
+  if (needs_rows_) return;
+  const auto reads_another = [&](size_t read) {
+    return read < kReadBeyondBudget || flush_ == Flush::kAll || budget_.has_rows(read + 1);
+  };
+  while (chosen.size() < kTuplesPerChunk && reads_another(chosen.size())) {
     DueBacklog::Entry* const entry = backlog_.take(now.mono);
     if (entry == nullptr) break;
     TupleRows& rows = chosen[entry->due.tuple];
     rows.tuple = entry->due.tuple;
     rows.due.push_back(entry->due);
   }
-  if (chosen.empty()) {
-    // No row that failed is left.
-    if (backlog_.size() == 0) failing_since_.reset();
-    return;
-  }
+  if (chosen.empty()) return end_failure_if_empty();
   std::vector<TupleRead> reads;
   current_.clear();
   for (auto& [tuple, rows] : chosen) {
@@ -233,6 +232,11 @@ void BridgePublisher::on_tuples(Instant now, const std::vector<TupleCounts>& tup
   for (size_t i = 0; i < chosen.size(); ++i) {
     TupleRows rows = chosen[i];
     rows.rows = rows_of(now, chosen[i], tuples[i]);
+    if (!rows.rows.empty() && !has_row()) {
+      needs_rows_ = true;
+      for (const DueTuple& due : rows.due) backlog_.put_back(due, now.mono);
+      continue;
+    }
     budget_.take(rows.rows.size());
     if (!rows.rows.empty()) {
       chunk.push_back(std::move(rows));

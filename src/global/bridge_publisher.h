@@ -87,7 +87,9 @@ class BridgePublisher {
   void on_tuples(Instant now, const std::vector<TupleCounts>& tuples);
   [[nodiscard]] std::vector<OwnRow> rows_of(Instant now, const TupleRows& chosen,
                                             const TupleCounts& counts) const;
+  [[nodiscard]] bool has_row() const { return flush_ == Flush::kAll || budget_.has_rows(1); }
   void send_next(Instant now);
+  void end_failure_if_empty();
   void on_committed(Instant now, FeedPosition known, FeedPosition at);
   void on_failed(Instant now, const Error& error);
   void note_published(Instant now, std::function<void(Instant)> done);

@@ -105,6 +105,39 @@ TEST_F(BridgePublisherTest, PublishesTheWindowThatHasEndedAndTheCurrentOne) {
   EXPECT_EQ(in_ledger("a"), 60U);
 }
 
+// A process that missed a row, or that knows of a count which the origin lost, asks for ever.
+TEST_F(BridgePublisherTest, AFailureEndsWhileAProcessAsksForWhatIsPublished) {
+  replay("published", 60, Due::kRule);
+  pass(Millis(500));
+  process_->ledger->publish_is_silent = true;
+  replay("late", 60, Due::kRule);
+  const uint64_t errors = process_->publisher->stats().errors;
+  for (int i = 0; i < 2000 && process_->publisher->stats().errors == errors; ++i) pass(Millis(10));
+  ASSERT_GT(process_->publisher->stats().errors, errors);
+  // The feed brings the row back, so nothing is left to write.
+  process_->ledger->publish_is_silent = false;
+  for (int i = 0; i < 300 && process_->publisher->failing_since(); ++i) {
+    replay("published", 60, Due::kRule);
+    pass(Millis(10));
+  }
+  EXPECT_FALSE(process_->publisher->failing_since());
+}
+
+// With a budget of one row, most tuples that are due may need none.
+TEST_F(BridgePublisherTest, TuplesWithoutARowDoNotWaitForTheBudget) {
+  process_->regions.rules.rows_per_second = 2;  // for two regions
+  for (int i = 0; i < 10; ++i) replay("few-" + std::to_string(i), 1, Due::kRule);
+  for (int i = 0; i < 100 && due().size() == 10; ++i) pass(Millis(10));
+  EXPECT_TRUE(due().empty());
+  // One row a second. The allowance of tuples that wait for longer is doubled.
+  for (int i = 0; i < 3; ++i) replay("many-" + std::to_string(i), 60, Due::kRule);
+  const uint64_t before = rows_written();
+  pass(Millis(500));
+  EXPECT_EQ(rows_written() - before, 1U);
+  pass(Millis(1000));
+  EXPECT_EQ(rows_written() - before, 2U);
+}
+
 // The count at the origin when it is read is published, not the one when it became due.
 TEST_F(BridgePublisherTest, ATupleThatBecomesDueAgainWhileItIsPublishedStaysDue) {
   process_->ledger->delay = Millis(1000);

@@ -67,6 +67,7 @@ void BridgePublisher::send_next(Instant now) {
       // A ledger whose reads are behind its writes shows every batch too late.
       repeat_after_ = now.mono + kRepeatPause;
     }
+    end_failure_if_empty();
     // More may be due than one round can take.
     if (backlog_.size() > 0 && budget_.has_rows(1)) task_.next = now.mono;
     return;
@@ -84,6 +85,12 @@ void BridgePublisher::send_next(Instant now) {
                                  written_at_ = began;
                                  on_committed(when, known, *at);
                                }));
+}
+
+// No row that failed is left. Also after a round that wrote nothing: a process may ask again and
+// again for what is published already.
+void BridgePublisher::end_failure_if_empty() {
+  if (backlog_.size() == 0) failing_since_.reset();
 }
 
 void BridgePublisher::on_committed(Instant now, FeedPosition known, FeedPosition at) {
