@@ -8,9 +8,9 @@ const kTimeoutSeconds = 120;
 
 // `keys` is the number of values of __rand_int__ in `command`. Returns the rate per second, latencies
 // in ms, and the CPU time of the server in ns per request.
-export function redisBenchmark(server, { pipeline, requests, keys, command }) {
+export function redisBenchmark(server, { clients = 50, pipeline, requests, keys, command }) {
   const before = cpuTime(server.pids);
-  const run = spawnSync('timeout', [kTimeoutSeconds, 'redis-benchmark', '-p', server.port, '-c', 50, '-n', requests,
+  const run = spawnSync('timeout', [kTimeoutSeconds, 'redis-benchmark', '-p', server.port, '-c', clients, '-n', requests,
     '-P', pipeline, '-r', keys, '--csv', ...command].map(String), { encoding: 'utf8' });
   const line = run.stdout.split('\n').filter((text) => text.startsWith('"')).pop();
   if (run.status !== 0 || !line) throw new Error(`redis-benchmark failed: ${run.stderr}${run.stdout}`);

@@ -26,7 +26,21 @@ int main(int argc, char** argv) {
   latency.add_option("--seconds", latency_plan.seconds)->check(CLI::Range(0.1, 30.0));
   latency.add_option("--warm-seconds", latency_plan.warm_seconds)->check(CLI::Range(0.0, 30.0));
 
+  weir::bench::ExactPlan exact_plan;
+  std::string algorithm(to_string(exact_plan.algorithm));
+  CLI::App& exact = *app.add_subcommand("exact", "exact decisions of an embedded limiter");
+  exact.add_option("--port", exact_plan.port, "port of redis-server")->required();
+  exact.add_option("--key", exact_plan.key);
+  exact.add_option("--algorithm", algorithm)->check([](const std::string& name) {
+    return weir::algorithm_from(name) ? std::string() : "not an algorithm: " + name;
+  });
+  exact.add_option("--limit", exact_plan.limit, "per minute")->check(CLI::PositiveNumber);
+  exact.add_option("--callers", exact_plan.callers)->check(CLI::Range(1, 10'000));
+  exact.add_option("--requests", exact_plan.requests)->check(CLI::PositiveNumber);
+
   CLI11_PARSE(app, argc, argv);
-  return commands ? weir::bench::measure_commands(commands_plan)
-                  : weir::bench::measure_latency(latency_plan);
+  if (commands) return weir::bench::measure_commands(commands_plan);
+  if (latency) return weir::bench::measure_latency(latency_plan);
+  exact_plan.algorithm = *weir::algorithm_from(algorithm);
+  return weir::bench::measure_exact(exact_plan);
 }

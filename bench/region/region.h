@@ -1,5 +1,6 @@
 // The measurements of ./dev bench region that use the library: the commands that an embedded
-// limiter sends to Redis, and the latency that a client of a server sees.
+// limiter sends to Redis, the latency that a client of a server sees, and the rate of exact
+// decisions on one key.
 //
 // Each prints its result as one line of JSON for bench/region/region.mjs.
 
@@ -7,6 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+#include "weir/request.h"
 
 namespace weir::bench {
 
@@ -27,8 +31,18 @@ struct LatencyPlan {
   double warm_seconds = 1;  // of warm-up, all keys in turn
 };
 
+struct ExactPlan {
+  uint16_t port = 0;  // of redis-server
+  std::string key = "hot";
+  Algorithm algorithm = Algorithm::kSlidingWindow;
+  Count limit = 10'000'000;  // per minute
+  size_t callers = 64;
+  uint64_t requests = 100'000;
+};
+
 // Return the exit status: 0, or 1 with a message on standard error if the measurement failed.
 [[nodiscard]] int measure_commands(const CommandsPlan& plan);
 [[nodiscard]] int measure_latency(const LatencyPlan& plan);
+[[nodiscard]] int measure_exact(const ExactPlan& plan);
 
 }  // namespace weir::bench

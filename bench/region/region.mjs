@@ -6,6 +6,8 @@
 //               a server without Redis.
 //   throughput  The CPU time and rate of WEIR.LIMIT with a local Redis, compared with a server without
 //               Redis.
+//   exact       Exact decisions on one key by 64 callers, of the library and of a server, compared with the
+//               same algorithm as a Lua script that every request calls.
 //
 // Limits are high enough that everything is admitted. A server has one thread for requests; the CPU time
 // includes its thread for Redis. Compared servers alternate for several rounds, so that a slow minute of
@@ -20,22 +22,23 @@ import { fileURLToPath } from 'node:url';
 
 import { chart, linePanel } from '../chart.mjs';
 import { readFlags } from '../flags.mjs';
+import { luaLimits } from '../lua_limits.mjs';
 import { describeMachine, median, printMachine, ratioOf, writeResults } from '../machine.mjs';
 import { redisBenchmark } from '../redis_benchmark.mjs';
-import { Servers, sleep } from '../servers.mjs';
+import { cpuTime, Servers, sleep } from '../servers.mjs';
 
 const usage = `region: measure the cost of sharing a limit through Redis
 
   ./dev bench region [--quick] [--only FIGURE] [--out DIR]
 
   --quick         few rates and one short round: a smoke test
-  --only FIGURE   run one measurement: commands, latency or throughput
+  --only FIGURE   run one measurement: commands, latency, throughput or exact
   --out DIR       directory for <date>-<arch>-region.json and .svg (default: build/bench/results)
 `;
 
 const flags = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
 const { options, fail } = readFlags(usage, flags);
-const kFigures = ['commands', 'latency', 'throughput'];
+const kFigures = ['commands', 'latency', 'throughput', 'exact'];
 if (options.only && !kFigures.includes(options.only)) fail(`--only cannot be ${options.only}`);
 const wants = (figure) => !options.only || options.only === figure;
 const binary = (name) => join(resolve(options.bin), name);
@@ -43,7 +46,7 @@ const rounds = options.quick ? 1 : 7;
 
 const kKeys = 10_000;
 const kDelay = 25; // ms, each way
-const kTargets = { commands: { target: 0.05, from: 200 }, p99: 1.2, cpu: 0.9 };
+const kTargets = { commands: { target: 0.05, from: 200 }, p99: 1.2, cpu: 0.9, exact: 1.3 };
 
 function progress(text) {
   process.stderr.write(`\r${text.padEnd(60)}${text ? '' : '\r'}`);
@@ -85,11 +88,16 @@ class Region extends Servers {
   async sharedServer(port) {
     const server = await this.weir(binary('weir'), '--origin', `redis://127.0.0.1:${port}`);
     for (let i = 0; i < 100; ++i) {
-      const metrics = await (await fetch(`http://127.0.0.1:${server.http}/metrics`)).text();
-      if (/^weir_origin_ready 1$/m.test(metrics)) return server;
+      if (await this.metric(server, /^weir_origin_ready (1)$/gm) === 1) return server;
       await sleep(50);
     }
     throw new Error('the server does not connect to its origin');
+  }
+
+  // The sum of all samples of a server that match; their value is the first group.
+  async metric(server, pattern) {
+    const metrics = await (await fetch(`http://127.0.0.1:${server.http}/metrics`)).text();
+    return [...metrics.matchAll(pattern)].reduce((sum, [, value]) => sum + Number(value), 0);
   }
 }
 
@@ -169,14 +177,14 @@ function commandsChart(points, { processor, cores, date }) {
 
 // --- two servers that alternate ---
 
-function alternate(name, measurements) {
+async function alternate(name, measurements) {
   const results = Object.fromEntries(Object.keys(measurements).map((server) => [server, []]));
   for (let round = 0; round < rounds; ++round) {
     const order = Object.keys(measurements);
     if (round % 2) order.reverse();
     for (const server of order) {
       progress(`${name} ${round + 1}/${rounds}: ${server}`);
-      results[server].push(measurements[server]());
+      results[server].push(await measurements[server]());
     }
   }
   progress('');
@@ -254,6 +262,70 @@ function printThroughput(results) {
   row('rate (shared ÷ alone)', 'rate', 'k/s', 1, 1e-3, ratioOf(valuesOf('shared', 'rate'), valuesOf('alone', 'rate')));
 }
 
+// --- exact ---
+
+// Adds the CPU time of redis-server in ns per admission to the result of a run; everything is admitted.
+async function withRedisCpu(redis, requests, run) {
+  const before = cpuTime(redis.pids);
+  const result = await run();
+  return { ...result, redisCpu: (cpuTime(redis.pids) - before) * 1e6 / requests };
+}
+
+async function measureExact(servers) {
+  const redis = await servers.redis();
+  const weir = await servers.sharedServer(redis.port);
+  const load = (requests, command) => ({ clients: 64, pipeline: 1, requests, keys: 1, command });
+  const results = {};
+  for (const [algorithm, script] of Object.entries(luaLimits)) {
+    // A log keeps every admission, 10,000 at most.
+    const isLog = algorithm === 'sliding_log';
+    const requests = isLog ? 8_000 : options.quick ? 10_000 : 200_000;
+    const [limit, duration] = [isLog ? 10_000 : 10_000_000, 60_000];
+    const loaded = spawnSync('redis-cli', ['-p', String(redis.port), 'SCRIPT', 'LOAD', script], { encoding: 'utf8' });
+    let keys = 0;
+    const admitted = () => servers.metric(weir, /^weir_decisions_total{.*outcome="admitted".*} (\d+)$/gm);
+    const command = (key, consistency) =>
+      ['WEIR.LIMIT', algorithm, key, limit, duration, 'ALGORITHM', algorithm, 'CONSISTENCY', consistency];
+    const counted = (run) => async () => {
+      const before = await admitted();
+      const result = await withRedisCpu(redis, requests, run);
+      if (await admitted() - before < requests) throw new Error(`${algorithm}: a request was denied`);
+      return result;
+    };
+    results[algorithm] = await alternate(algorithm, {
+      script: () => withRedisCpu(redis, requests, () => redisBenchmark(redis,
+        load(requests, ['EVALSHA', loaded.stdout.trim(), 1, `lua:${algorithm}:${++keys}`, limit, duration, 1]))),
+      embedded: () => withRedisCpu(redis, requests, () => measure(['exact', '--port', redis.port, '--key', `hot-${++keys}`,
+        '--algorithm', algorithm, '--limit', limit, '--requests', requests])),
+      server: counted(() => redisBenchmark(weir, load(requests, command(`hot-${++keys}`, 'exact')))),
+      relaxed: counted(() => redisBenchmark(weir, load(requests, command(`hot-${++keys}`, 'relaxed')))),
+    });
+  }
+  return results;
+}
+
+function printExact(results) {
+  console.log('\nExact decisions on one key by 64 callers, each waits for its answer; local Redis');
+  console.log('  script:   redis-benchmark, 64 connections, each request calls a Lua script');
+  console.log('  embedded: 64 callers of the library in one process, consistency exact');
+  console.log('  server:   redis-benchmark, 64 connections, WEIR.LIMIT ... CONSISTENCY exact');
+  console.log('  floor:    the same, CONSISTENCY relaxed: the server without calls to Redis\n');
+  console.log(`${''.padEnd(24)}${'requests per s'.padStart(38)}${'embedded ÷ script'.padStart(24)}` +
+    `${'server ÷ script'.padStart(22)}${'Redis CPU per admission'.padStart(34)}`);
+  console.log(`  ${'algorithm'.padEnd(22)}${['script', 'embedded', 'server', 'floor'].map((name) => name.padStart(10)).join('')}` +
+    `   (target ≥ ${kTargets.exact}x)   met ${''.padEnd(20)}${['script', 'embedded', 'server'].map((name) => name.padStart(12)).join('')}`);
+  for (const [algorithm, runs] of Object.entries(results)) {
+    const values = (side, name) => runs[side].map((run) => run[name]);
+    const rates = ['script', 'embedded', 'server', 'relaxed'].map((side) =>
+      `${(median(values(side, 'rate')) / 1e3).toFixed(1)} k`.padStart(10));
+    const cpu = ['script', 'embedded', 'server'].map((side) =>
+      `${(median(values(side, 'redisCpu')) / 1e3).toFixed(2)} us`.padStart(12));
+    const [embedded, server] = ['embedded', 'server'].map((side) => ratioOf(values(side, 'rate'), values('script', 'rate')));
+    console.log(`  ${algorithm.padEnd(22)}${rates.join('')}   ${embedded.text.padEnd(18)}` +
+      `${(embedded.ofMedians >= kTargets.exact ? 'yes' : 'NO').padEnd(5)} ${server.text.padEnd(18)}${cpu.join('')}`);
+  }
+}
+
 const servers = new Region('region');
 try {
   const machine = describeMachine([['redis', 'redis-server', '--version']]);
@@ -268,6 +340,7 @@ try {
   }
   if (wants('latency')) printLatency(results.latency = await measureLatency(servers));
   if (wants('throughput')) printThroughput(results.throughput = await measureThroughput(servers));
+  if (wants('exact')) printExact(results.exact = await measureExact(servers));
   console.log();
   writeResults(options.out, 'region', { json: `${JSON.stringify(results, null, 1)}\n`, ...files });
 } finally {

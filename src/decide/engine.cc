@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/inline.h"
 #include "decide/fast_path.h"
@@ -266,7 +266,12 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
     RequestContext context;
     ReadRequirement requirement = ReadRequirement::kCold;
   };
-  std::shared_ptr<std::deque<Pending>> waiting;  // a deque, so that addresses stay valid
+  struct Call {
+    std::vector<Pending> pending;
+    base::Atomic<int> parts{0};  // whoever of the two ends last calls the handler
+    Task done;
+  };
+  std::shared_ptr<Call> call;
   const auto slow = [&](size_t i) {
     if (auto error = validate(requests[i])) {
       verdicts[i] = std::move(*error);
@@ -275,18 +280,18 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
     RequestContext context(now, requests[i], state_.tuples->hash);
     const ReadRequirement requirement = read_requirement(context, Waiting::kPossible);
     if (decide_known(context, requirement, verdicts[i].value())) return;
-    if (waiting == nullptr) waiting = std::make_shared<std::deque<Pending>>();
-    waiting->push_back({.item = i, .context = context, .requirement = requirement});
+    if (call == nullptr) call = std::make_shared<Call>();
+    call->pending.push_back({.item = i, .context = context, .requirement = requirement});
   };
   for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, requests.size() - begin);
     check_group<Scope::kRegion>(now, requests.subspan(begin, count), verdicts.subspan(begin, count),
                                 Waiting::kPossible, [&](size_t i) { slow(begin + i); });
   }
-  if (waiting == nullptr) return true;
+  if (call == nullptr) return true;
   std::vector<regional::ReadRequest> reads;
   std::vector<regional::StepRequest> asks;
-  for (const Pending& each : *waiting) {
+  for (const Pending& each : call->pending) {
     if (regional::is_read(each.requirement)) {
       reads.push_back({.key = &each.context.key,
                        .duration = each.context.query.duration,
@@ -295,40 +300,34 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
       asks.push_back({.key = &each.context.key, .query = &each.context.query});
     }
   }
-  // Whoever of the two ends last calls the handler.
-  struct Rest {
-    base::Atomic<int> parts{0};
-    Task done;
-  };
-  auto rest = std::make_shared<Rest>();
-  rest->parts.store((reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1), std::memory_order_relaxed);
-  rest->done = std::move(done);
-  const auto end_part = [](Rest& of) {
+  call->parts.store((reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1), std::memory_order_relaxed);
+  call->done = std::move(done);
+  const auto end_part = [](Call& of) {
     if (of.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) of.done();
   };
   if (!reads.empty()) {
     refresh_->read(now, reads, home,
-                   [self = shared_from_this(), waiting, verdicts, rest,
+                   [self = shared_from_this(), call, verdicts,
                     end_part](const std::vector<regional::ReadResult>& results) {
                      const regional::ReadResult* result = results.data();
-                     for (Pending& each : *waiting) {
+                     for (Pending& each : call->pending) {
                        if (!regional::is_read(each.requirement)) continue;
                        const Basis basis = self->basis_after_read(*result++, each.context);
                        self->decide_and_recheck(each.context, basis, verdicts[each.item].value());
                      }
-                     end_part(*rest);
+                     end_part(*call);
                    });
   }
   if (!asks.empty()) {
     steps_->ask(now, asks, home,
-                [self = shared_from_this(), waiting, verdicts, rest,
+                [self = shared_from_this(), call, verdicts,
                  end_part](const std::vector<regional::StepResult>& results) {
                   const regional::StepResult* result = results.data();
-                  for (Pending& each : *waiting) {
+                  for (Pending& each : call->pending) {
                     if (regional::is_read(each.requirement)) continue;
                     self->finish_step(*result++, each.context, verdicts[each.item].value());
                   }
-                  end_part(*rest);
+                  end_part(*call);
                 });
   }
   return false;

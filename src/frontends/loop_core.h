@@ -13,13 +13,13 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <list>
 #include <vector>
 
 #include "frontends/loop.h"
+#include "frontends/loop_executor.h"
 
 namespace weir::frontends {
 
@@ -47,23 +47,6 @@ inline FrontendStat stat_of(Refusal reason) {
   }
   return FrontendStat::kRefusedMemory;
 }
-
-// Runs tasks on the loop's thread.
-class LoopExecutor final : public Executor {
- public:
-  LoopExecutor(asio::io_context& io, const Clock& clock) : io_(io), clock_(clock) {}
-  void post(Task task) override { asio::post(io_, std::move(task)); }
-  void post_at(MonoTime when, Task task) override {
-    auto timer = std::make_shared<asio::steady_timer>(io_, when - clock_.now().mono);
-    timer->async_wait([timer, task = std::move(task)](const error_code& cancelled) {
-      if (!cancelled) task();
-    });
-  }
-
- private:
-  asio::io_context& io_;
-  const Clock& clock_;
-};
 
 struct Loop::Core {
   Core(const Clock& the_clock, LoopLimits the_limits)

@@ -40,6 +40,7 @@ struct Steps::Waiter {
   std::vector<memory::TupleKey> keys;
   std::vector<StepResult> results;  // each is written before `pending` is decremented
   base::Atomic<size_t> pending{0};
+  MonoTime deadline{};
   base::Atomic<bool> expired{false};  // the deadline passed
 };
 
@@ -50,6 +51,41 @@ struct Steps::Ask {
   memory::Query query{};
   int rounds = 0;
 };
+
+// The callers whose last result has come, until the end of the scope: then each executor gets one
+// task for all of its callers.
+class Steps::Finished {
+ public:
+  Finished() = default;
+  ~Finished();
+  Finished(const Finished&) = delete;
+  Finished& operator=(const Finished&) = delete;
+
+  void answer(const Ask& ask, StepResult result) {
+    ask.waiter->results[ask.entry] = std::move(result);
+    // Acquire and release: the last one sees the results of the others.
+    const bool last = ask.waiter->pending.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    if (last) waiters_.push_back(ask.waiter);
+  }
+
+ private:
+  std::vector<WaiterPtr> waiters_;
+};
+
+Steps::Finished::~Finished() {
+  while (!waiters_.empty()) {
+    Executor* const home = waiters_.front()->home;
+    const auto others =
+        std::stable_partition(waiters_.begin(), waiters_.end(),
+                              [home](const WaiterPtr& waiter) { return waiter->home == home; });
+    std::vector<WaiterPtr> of_home(std::make_move_iterator(waiters_.begin()),
+                                   std::make_move_iterator(others));
+    waiters_.erase(waiters_.begin(), others);
+    home->post([of_home = std::move(of_home)] {
+      for (const WaiterPtr& waiter : of_home) waiter->done(waiter->results);
+    });
+  }
+}
 
 // One step of one tuple.
 struct Steps::Flight {
@@ -107,16 +143,18 @@ Steps::~Steps() = default;
 
 void Steps::ask(Instant now, const std::vector<StepRequest>& requests, Executor& home,
                 UniqueFunction<void(const std::vector<StepResult>&)> done) {
-  auto waiter = std::make_shared<Waiter>();
+  // Not make_shared: the timer's weak pointer would keep the memory.
+  const WaiterPtr waiter(new Waiter);
   waiter->home = &home;
   waiter->done = std::move(done);
   waiter->results.resize(requests.size());
   waiter->pending.store(requests.size(), std::memory_order_relaxed);
   for (const StepRequest& request : requests) waiter->keys.push_back(*request.key);
 
-  const MonoTime deadline = now.mono + region_->read_deadline;
-  home.post_at(deadline,
-               [self = shared_from_this(), waiter, deadline] { self->expire(waiter, deadline); });
+  waiter->deadline = now.mono + region_->read_deadline;
+  home.post_at(waiter->deadline, [self = shared_from_this(), waiting = std::weak_ptr(waiter)] {
+    if (const WaiterPtr late = waiting.lock()) self->expire(late);
+  });
   std::vector<FlightPtr> flights;
   for (size_t i = 0; i < requests.size(); ++i) {
     Shard& shard = shard_of(*requests[i].key);
@@ -298,8 +336,10 @@ bool Steps::prepare(Flight& flight, CellStep& step) {
   return true;
 }
 
-void Steps::expire(const WaiterPtr& waiter, MonoTime now) {
+void Steps::expire(const WaiterPtr& waiter) {
+  if (waiter->pending.load(std::memory_order_acquire) == 0) return;
   waiter->expired.store(true, std::memory_order_relaxed);
+  Finished finished;
   for (size_t i = 0; i < waiter->keys.size(); ++i) {
     const memory::TupleKey& key = waiter->keys[i];
     bool expired = false;
@@ -323,9 +363,10 @@ void Steps::expire(const WaiterPtr& waiter, MonoTime now) {
     counters_->add(Stat::kStepErrors);
     if (!is_exact(key)) {
       const epoch::Guard guard;
-      if (const Tuple tuple = tuples_->table.find(key)) note_failed_read(WindowCells(tuple), now);
+      const Tuple tuple = tuples_->table.find(key);
+      if (tuple) note_failed_read(WindowCells(tuple), waiter->deadline);
     }
-    answer({.waiter = waiter, .entry = i}, {.status = StepResult::Status::kLate});
+    finished.answer({.waiter = waiter, .entry = i}, {.status = StepResult::Status::kLate});
   }
 }
 
@@ -357,16 +398,18 @@ std::vector<Steps::Ask> Steps::take_asks(const FlightPtr& flight) {
 }
 
 void Steps::end_without_reply(const FlightPtr& flight, StepResult::Status status) {
+  Finished finished;
   for (const Ask& ask : take_asks(flight)) {
-    if (ask.waiter != nullptr) answer(ask, {.status = status});
+    if (ask.waiter != nullptr) finished.answer(ask, {.status = status});
   }
-  go_on(flight, {}, false);
+  go_on(flight, {}, false, finished);
 }
 
 void Steps::land(const FlightPtr& flight, const StepTotals& totals) {
+  Finished finished;
   std::vector<Ask> asks = take_asks(flight);
-  const bool refused = decide(*flight, asks, totals);
-  go_on(flight, std::move(asks), refused);
+  const bool refused = decide(*flight, asks, totals, finished);
+  go_on(flight, std::move(asks), refused, finished);
 }
 
 // A repeated call is the same call: it keeps its number and its asks. Without asks: the reply came
@@ -420,13 +463,14 @@ bool Steps::may_repeat(const FlightPtr& flight, Instant now) {
 // Answers the requests of an exact call. False: the origin could not decide it.
 bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
   if (answer.decisions.empty()) return false;
+  Finished finished;
   const std::vector<Ask> asks = take_asks(flight);
   const WallTime now = tuples_->clock.now().wall;
   bool refused = false;
   for (size_t i = 0; i < asks.size(); ++i) {
     if (asks[i].waiter == nullptr) continue;
     if (i >= answer.decisions.size()) {
-      this->answer(asks[i], {.status = StepResult::Status::kLate});
+      finished.answer(asks[i], {.status = StepResult::Status::kLate});
       continue;
     }
     const memory::Query& query = asks[i].query;
@@ -441,27 +485,27 @@ bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
     // The origin does not tell apart whose they are.
     result.evidence.siblings = admitted ? base::saturating_sub(after, query.ask.cost) : after;
     refused = refused || decided.outcome == Outcome::kDenied;
-    this->answer(asks[i], {.status = StepResult::Status::kDecided, .decision = result});
+    finished.answer(asks[i], {.status = StepResult::Status::kDecided, .decision = result});
   }
-  go_on(flight, {}, refused);
+  go_on(flight, {}, refused, finished);
   return true;
 }
 
 // Starts the next step of the line after this one. `again`: requests to ask for again. After a
 // reply from within the call to the origin, the thread of a request that waits starts it: this one
 // would call itself once for each step, for as long as requests come.
-void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused) {
+void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused,
+                  Finished& finished) {
   const Instant now = tuples_->clock.now();
   FlightPtr next;
   WaiterPtr waits;  // for the next step; null: not any more
-  std::vector<Ask> expired;
   {
     Shard& shard = shard_of(flight->key);
     const base::MutexLock lock(shard.mutex);
     // Their deadline may have passed meanwhile; then nothing else would end them.
     for (Ask& ask : again) {
       if (ask.waiter == nullptr || !ask.waiter->expired.load(std::memory_order_relaxed)) continue;
-      expired.push_back(std::exchange(ask, {}));
+      finished.answer(std::exchange(ask, {}), {.status = StepResult::Status::kLate});
     }
     Line& line = shard.lines[flight->tuple];
     line.put_back(std::move(again));
@@ -474,7 +518,6 @@ void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused)
     if (next != nullptr) waits = next->asks.front().waiter;
     if (line.is_idle(now.mono)) shard.lines.erase(flight->tuple);
   }
-  for (const Ask& ask : expired) answer(ask, {.status = StepResult::Status::kLate});
   if (next == nullptr) return;
   if (waits == nullptr || flight->sent.load(std::memory_order_relaxed)) return launch({next});
   waits->home->post([self = shared_from_this(), next] { self->launch({next}); });
@@ -523,10 +566,11 @@ bool Steps::merge(const Flight& flight, const Tuple& tuple, const StepTotals& to
 
 // Charges what was granted to requests that still wait, and answers them. Those that it leaves in
 // `asks` must be asked for again. Returns whether the origin refused one.
-bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotals& totals) const {
+bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotals& totals,
+                   Finished& finished) const {
   const auto answer_all = [&](StepResult::Status status) {
     for (Ask& ask : asks) {
-      if (ask.waiter != nullptr) answer(std::exchange(ask, {}), {.status = status});
+      if (ask.waiter != nullptr) finished.answer(std::exchange(ask, {}), {.status = status});
     }
     return false;
   };
@@ -551,7 +595,7 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
     // does not wait any more.
     if (!decided || (!granted && result.decision.admitted())) {
       if (++ask.rounds < kMostRounds) continue;
-      answer(std::exchange(ask, {}), {.status = StepResult::Status::kLate});
+      finished.answer(std::exchange(ask, {}), {.status = StepResult::Status::kLate});
       continue;
     }
     memory::record_ask(tuple.cold->meta, ask.query.limit, ask.query.algorithm);
@@ -559,7 +603,8 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
       any_refused = true;
       if (publish_watch_ != nullptr) publish_watch_->after_denial(tuple, ask.query.limit);
     }
-    answer(std::exchange(ask, {}), {.status = StepResult::Status::kDecided, .decision = result});
+    finished.answer(std::exchange(ask, {}),
+                    {.status = StepResult::Status::kDecided, .decision = result});
   }
   if (cells.has_unacked(sequence)) region_->mark_dirty(tuple);
   return any_refused;
@@ -582,14 +627,6 @@ CellDecision Steps::charge(const Tuple& tuple, const Ask& ask, memory::Effect ef
     publish_watch_->after_charge(tuple, watch, result.evidence, query.limit, query.algorithm);
   }
   return result;
-}
-
-void Steps::answer(const Ask& ask, StepResult result) {
-  Waiter& waiter = *ask.waiter;
-  waiter.results[ask.entry] = std::move(result);
-  // Acquire and release: the last one sees the results of the others.
-  if (waiter.pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  waiter.home->post([held = ask.waiter] { held->done(held->results); });
 }
 
 }  // namespace weir::regional

@@ -71,6 +71,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
  private:
   struct Waiter;
   struct Ask;
+  class Finished;
   struct Flight;
   struct Line;
   using WaiterPtr = std::shared_ptr<Waiter>;
@@ -91,7 +92,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
   void launch(const std::vector<FlightPtr>& flights);
   void resume(const memory::TupleKey& key, Instant now);
   [[nodiscard]] bool prepare(Flight& flight, CellStep& step);
-  void expire(const WaiterPtr& waiter, MonoTime now);
+  void expire(const WaiterPtr& waiter);
   void on_reply(const std::vector<FlightPtr>& flights, Result<std::vector<StepTotals>> totals);
   void land(const FlightPtr& flight, const StepTotals& totals);
   [[nodiscard]] ExactCall exact_call(Flight& flight);
@@ -99,15 +100,14 @@ class Steps : public std::enable_shared_from_this<Steps> {
   [[nodiscard]] bool land_exact(const FlightPtr& flight, const ExactAnswer& answer);
   [[nodiscard]] bool may_repeat(const FlightPtr& flight, Instant now);
   void end_without_reply(const FlightPtr& flight, StepResult::Status status);
-  void go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused);
+  void go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused, Finished& finished);
   [[nodiscard]] std::vector<Ask> take_asks(const FlightPtr& flight);
   [[nodiscard]] bool merge(const Flight& flight, const memory::Tuple& tuple,
                            const StepTotals& totals) const;
-  [[nodiscard]] bool decide(const Flight& flight, std::vector<Ask>& asks,
-                            const StepTotals& totals) const;
+  [[nodiscard]] bool decide(const Flight& flight, std::vector<Ask>& asks, const StepTotals& totals,
+                            Finished& finished) const;
   [[nodiscard]] memory::CellDecision charge(const memory::Tuple& tuple, const Ask& ask,
                                             memory::Effect effect) const;
-  static void answer(const Ask& ask, StepResult result);
 
   const std::shared_ptr<memory::TupleStore> tuples_;
   const std::shared_ptr<RegionState> region_;
