@@ -38,6 +38,8 @@ constexpr Millis kSleep{1};
 constexpr Millis kReplyTimeout{5000};
 constexpr double kWarmPerSecond = 20'000;  // keys: faster, their reads would queue
 constexpr Millis kSettle{1000};            // at the full rate, before the measurement
+// A process that has just joined asks Redis about every request.
+const Millis kJoined = Options{}.max_freshness + Millis(2000);
 constexpr uint64_t kGroupsPerClockRead = 16;
 constexpr uint64_t kMaxPending = 4096;  // groups
 
@@ -64,6 +66,11 @@ class Client {
   // `rate` is the total of all keys; 0: maximum.
   void check_random_keys(double rate, Nanos span) {
     run(rate, span, [&] { return base::split_mix(random_) % names_.size(); });
+  }
+
+  void wait(Nanos span) {
+    const MonoTime end = clock_.now().mono + span;
+    while (clock_.now().mono < end) sleep();
   }
 
   // Waits for all replies; returns false after a timeout.
@@ -211,6 +218,7 @@ std::string measure(const CommandsPlan& plan, const Clock& clock,
   if (!await_origin(clock, *origin)) return "no reply from redis-server: " + origin->last_error();
   Limiter limiter = Limiter::create(clock, {.origin = origin}).value();
   Client client(clock, limiter, executor, plan.keys);
+  client.wait(kJoined);
   const double rate = plan.rate * static_cast<double>(plan.keys);
   const Nanos span = nanos_of(plan.seconds);
   const Nanos to_warm = nanos_of(static_cast<double>(plan.keys) / kWarmPerSecond) + kSettle;

@@ -136,6 +136,8 @@ StepTotals RedisOrigin::Worker::step_totals(const CellStep& step, const RedisRep
         std::make_shared<const std::vector<RegionCount>>(regions_of(reply.items[kStepReplies]));
   }
   note_stepped(step, total);
+  // The script has set the expiry of the cell: a write need not.
+  if (total > 0) expiries_sent.insert(redis_key(step.cell));
   return totals;
 }
 
