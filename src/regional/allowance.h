@@ -40,7 +40,7 @@ struct Allowance {
     if (base::mutated(base::Mutation::kAllowanceOfWholeRemainder)) {
       return taken * parts / kAllowanceParts <= left;
     }
-    return taken * parts <= left && kSmallestAllowance * parts <= left;
+    return std::max(taken, kSmallestAllowance) * parts <= left;
   }
 };
 
