@@ -1,0 +1,20 @@
+// `weir lab --tables`: the figures of a published comparison of limiters beside those of Weir, and
+// all algorithms on all shapes.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/comparison.h"
+#include "lab/shapes.h"
+
+namespace weir::lab {
+
+// The settings of the last two tables: the defaults of the shapes.
+[[nodiscard]] std::vector<Comparison> compare_all_shapes(const ShapeSettings& settings);
+
+// All tables, as text.
+[[nodiscard]] std::string tables_text();
+
+}  // namespace weir::lab
