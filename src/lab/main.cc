@@ -250,6 +250,9 @@ void add_suggest_options(CLI::App& command, LabOptions& lab) {
       "--suggest", lab.suggest,
       "Suggest an algorithm. Asks for the answers that the options below, --limit and --duration "
       "do not give; from a pipe, one answer per line in the same order");
+  // Without this text the help would list what each flag excludes.
+  tables->option_text(" ");
+  suggest->option_text(" ");
   suggest->excludes(tables);
   for (const char* other : {"--shape", "--trace", "--out"}) {
     suggest->excludes(other);

@@ -39,8 +39,8 @@ struct Textbook {
   }
 };
 
-Saturation saturate_textbook(Textbook formula) {
-  return saturated(kFromStart, [&](int64_t tick) { return formula.admit(tick); });
+Saturation saturate_textbook(Textbook formula, Schedule schedule) {
+  return saturated(schedule, [&](int64_t tick) { return formula.admit(tick); });
 }
 
 template <typename State>
@@ -51,21 +51,23 @@ Saturation saturate_with(Schedule schedule) {
 
 }  // namespace
 
-std::vector<GcraForm> gcra_forms() {
+std::vector<GcraForm> gcra_forms(Schedule schedule) {
   constexpr int64_t kWhole = kBurst * kIntervalMs;
   constexpr int64_t kLessOne = (kBurst - 1) * kIntervalMs;
+  const auto textbook = [schedule](int64_t tolerance_ms, Passes passes) {
+    return saturate_textbook({.tolerance_ms = tolerance_ms, .passes = passes}, schedule);
+  };
   return {
-      {"burst x T", ">=", saturate_textbook({.tolerance_ms = kWhole})},
-      {"burst x T", ">", saturate_textbook({.tolerance_ms = kWhole, .passes = Passes::kOnlyAfter})},
-      {"(burst - 1) x T", ">",
-       saturate_textbook({.tolerance_ms = kLessOne, .passes = Passes::kOnlyAfter})},
-      {"(burst - 1) x T", ">=", saturate_textbook({.tolerance_ms = kLessOne})},
-      {"Weir", ">=", saturate(Algorithm::kGcra, kFromStart)},
+      {"burst x T", ">=", textbook(kWhole, Passes::kAtOrAfter)},
+      {"burst x T", ">", textbook(kWhole, Passes::kOnlyAfter)},
+      {"(burst - 1) x T", ">", textbook(kLessOne, Passes::kOnlyAfter)},
+      {"(burst - 1) x T", ">=", textbook(kLessOne, Passes::kAtOrAfter)},
+      {"Weir", ">=", saturate(Algorithm::kGcra, schedule)},
   };
 }
 
 Saturation burst_of_zero() {
-  return saturate_textbook({.tolerance_ms = -kIntervalMs});
+  return saturate_textbook({.tolerance_ms = -kIntervalMs}, kFromStart);
 }
 
 std::string burst_of_zero_error() {

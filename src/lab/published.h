@@ -39,8 +39,8 @@ struct GcraForm {
   std::string comparison;  // "now >= TAT - tolerance"
   Saturation result{};
 };
-// The four forms of the comparison at kFromStart, then Weir.
-[[nodiscard]] std::vector<GcraForm> gcra_forms();
+// The four forms of the comparison, then Weir.
+[[nodiscard]] std::vector<GcraForm> gcra_forms(Schedule schedule);
 
 // What the formula without validation admits with a burst of 0, at kFromStart.
 [[nodiscard]] Saturation burst_of_zero();

@@ -20,14 +20,14 @@ std::string describe(const Limit& limit) {
 }
 
 TextTable decisions_table(const Comparison& comparison) {
-  TextTable table{{"algorithm", "admitted", "denied", "worst window", "/ limit", "wrongly allowed",
-                   "refused", "error"}};
+  TextTable table{
+      {"algorithm", "admitted", "denied", "worst", "ratio", "allowed", "refused", "error %"}};
   for (const AlgorithmResult& result : comparison.results) {
     table.rows.push_back(
         {name_of(result.algorithm), grouped(result.admitted), grouped(result.denied),
          grouped(result.worst_window), fmt::format("{:.2f}", comparison.worst_ratio(result)),
          grouped(result.differences.wrongly_allowed), grouped(result.differences.wrongly_refused),
-         fmt::format("{:.3f} %", comparison.error_percent(result))});
+         fmt::format("{:.3f}", comparison.error_percent(result))});
   }
   return table;
 }
@@ -73,15 +73,15 @@ std::string text_report(const Subject& subject, const Traffic& traffic,
   std::string text = subject.title;
   if (!subject.meaning.empty()) text += ": " + subject.meaning;
   const Millis span = traffic.arrivals.back().at - traffic.arrivals.front().at;
-  text +=
-      fmt::format("\n{}; {} requests of {} key{} in {:.1f} s\n\n", describe(comparison.limit),
-                  grouped(traffic.arrivals.size()), grouped(traffic.keys.size()),
-                  traffic.keys.size() == 1 ? "" : "s", static_cast<double>(span.count()) / 1000);
+  text += fmt::format("\n{}; {} request{} of {} key{} in {:.1f} s\n\n", describe(comparison.limit),
+                      grouped(traffic.arrivals.size()), traffic.arrivals.size() == 1 ? "" : "s",
+                      grouped(traffic.keys.size()), traffic.keys.size() == 1 ? "" : "s",
+                      static_cast<double>(span.count()) / 1000);
   text += to_text(decisions_table(comparison));
   text +=
-      "\nworst window: the most cost of one key admitted within any time of one duration.\n"
-      "wrongly allowed, refused: decisions that differ from those of sliding_log on the\n"
-      "same requests. error: their sum / requests.\n\n";
+      "\nworst: the most cost of one key that was admitted within one duration, at any\n"
+      "time; ratio: the same / limit. allowed, refused: wrongly, since sliding_log decided\n"
+      "otherwise on the same requests; error: both / requests.\n\n";
   text += to_text(costs_table(comparison, costs));
   text +=
       "\nbytes per key: in Weir, with the slot in its table. at least: the numbers that the\n"

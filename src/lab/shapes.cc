@@ -119,15 +119,19 @@ Traffic skewed(const ShapeSettings& settings) {
   for (size_t k = 0; k < kSkewedKeys; ++k) sums[k] = sum += kWeight / (k + 1);
   uint64_t state = settings.seed;
   Traffic traffic{.name = {}, .keys = {}, .arrivals = {}};
-  for (size_t k = 0; k < kSkewedKeys; ++k) {
-    traffic.keys.push_back("client-" + std::to_string(k + 1));
-  }
   traffic.arrivals.reserve(settings.requests);
+  constexpr uint32_t kUnused = ~uint32_t{0};
+  std::vector<uint32_t> indexes(kSkewedKeys, kUnused);  // of the keys that have requests
   // The busiest key has kWeight of `sum`.
   const uint64_t span = base::mul_div(span_at_the_limit(settings), kWeight, sum) + 1;
   for (const uint64_t tick : random_ticks(settings, span, state)) {
-    const auto at = std::ranges::upper_bound(sums, draw(state, sum));
-    add(traffic, tick, static_cast<uint32_t>(at - sums.begin()));
+    const auto drawn = std::ranges::upper_bound(sums, draw(state, sum)) - sums.begin();
+    uint32_t& index = indexes[static_cast<size_t>(drawn)];
+    if (index == kUnused) {
+      index = static_cast<uint32_t>(traffic.keys.size());
+      traffic.keys.push_back("client-" + std::to_string(drawn + 1));
+    }
+    add(traffic, tick, index);
   }
   return traffic;
 }

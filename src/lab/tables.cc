@@ -33,15 +33,15 @@ std::string gcra_section() {
   constexpr const char* kPublished[] = {"41", "41", "39", "40", ""};
   TextTable table{{"tolerance", "now ? TAT - tolerance", "at once", "in all", "published"}};
   size_t row = 0;
-  for (const GcraForm& form : gcra_forms()) {
+  for (const GcraForm& form : gcra_forms(kFromStart)) {
     table.rows.push_back({form.tolerance, form.comparison, grouped(form.result.at_once),
                           grouped(form.result.admitted), kPublished[row++]});
   }
   return section(
       "2. Four ways to write GCRA, and Weir",
       "10 per second, burst 10. The client sends at every tick (1 ms) from 0 to 3000 ms,\n"
-      "both included, until it is denied. The published test did not end at a stated tick,\n"
-      "which explains its 41 in the second line.",
+      "both included, until it is denied. With one tick more, 3001 ms, the second line has\n"
+      "41 and the third 40. The published test did not end at a stated tick.",
       table);
 }
 
@@ -81,12 +81,12 @@ std::string over_grant_section() {
   add_weir(Algorithm::kFixedWindow, 30, "");
   return section(
       "4. Admitted in 3 s at 10 per second, burst 10",
-      "The same client, from the start of a window and from 0.6 of it, for 3 s. Expected: rate x\n"
-      "time, and the burst where there is one. Over: the run from 600 ms. The published 34, 13 %\n"
-      "more than 30, is that of the estimate with its fraction from 600 ms. sliding_window is the\n"
-      "same estimate, rounded down. The last tick, 3 s after the first, belongs to the schedule: "
-      "the\n"
-      "log admits one more unit then.",
+      "The same client, from the start of a window and from 0.6 of it, for 3 s. Expected:\n"
+      "rate x time, and the burst where there is one. Over: the run from 600 ms. The\n"
+      "published 34, 13 % more than 30, is the estimate with its fraction from 600 ms.\n"
+      "sliding_window is the same estimate, rounded down. fixed_window and sliding_log\n"
+      "admit 10 four times: the schedule touches four windows, and its last tick is 3 s\n"
+      "after its first.",
       table);
 }
 
@@ -116,9 +116,11 @@ std::string headroom_section() {
   }
   return section(
       "6. Error of sliding_window on skewed traffic",
-      "2,000,000 requests of 10,000 keys, as the shape skewed draws them with seed 1. The busiest\n"
-      "key sends 100 per second on average. Published for production traffic: 0.003 %. That\n"
-      "traffic is not public; the error depends on how near the busy keys are to the limit.",
+      "2,000,000 requests of 10,000 keys, as the shape skewed draws them with seed 1. The\n"
+      "busiest key sends 100 per second on average. Published for production traffic:\n"
+      "0.003 %. That traffic is not public. The error depends on how near the busy keys\n"
+      "are to the limit: here it is 0.003 % if the limit is 1.33 x the rate of the\n"
+      "busiest key.",
       table);
 }
 
@@ -144,13 +146,13 @@ std::string shapes_sections() {
                   settings.seed);
   return section("7. Worst trailing window / limit, six algorithms x seven shapes", conditions,
                  worst) +
-         section("8. Error against sliding_log, six algorithms x seven shapes",
-                 conditions +
-                     " Error: decisions that differ from those\n"
-                     "of sliding_log on the same requests / requests. Above the limit it compares "
-                     "which\n"
-                     "requests were admitted, not how many.",
-                 error);
+         section(
+             "8. Error against sliding_log, six algorithms x seven shapes",
+             conditions +
+                 "\nError: decisions that differ from those of sliding_log on the same requests /\n"
+                 "requests. Above the limit it compares which requests were admitted, not how "
+                 "many.",
+             error);
 }
 
 struct UseCase {
