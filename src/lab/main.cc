@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -134,14 +135,8 @@ struct LabOptions {
     const auto [subject, traffic] = make_subject(applied);
     if (!out.empty()) create_folder();
     const Comparison comparison = compare(traffic, applied);
-    std::vector<DecisionCost> costs;
-    for (const Algorithm algorithm : kAlgorithms) {
-      costs.push_back({.algorithm = algorithm});
-      if (const auto run = run_library(traffic, applied, algorithm)) {
-        costs.back().nanos = fmt::format("{:.0f}", run->nanos_per_decision);
-      }
-    }
-    const std::string text = text_report(subject, traffic, comparison, costs);
+    const std::string text =
+        text_report(subject, traffic, comparison, measure_costs(traffic, applied));
     if (out.empty()) {
       fmt::print("{}\nFor a plot, add --out DIR.\n", text);
       return;
@@ -149,6 +144,22 @@ struct LabOptions {
     const auto path = std::filesystem::path(out) / plot_name(subject.title);
     write_plot(path.string(), svg_report(subject, traffic, comparison, plot_windows));
     fmt::print("{}\nplot: {}\n", text, path.string());
+  }
+
+  // The fastest of three runs: other programs only make a run slower.
+  static std::vector<DecisionCost> measure_costs(const Traffic& traffic, const Limit& applied) {
+    std::vector<DecisionCost> costs;
+    for (const Algorithm algorithm : kAlgorithms) {
+      std::optional<double> fastest;
+      for (int i = 0; i < 3; ++i) {
+        const auto run = run_library(traffic, applied, algorithm);
+        if (!run) break;
+        fastest = std::min(fastest.value_or(run->nanos_per_decision), run->nanos_per_decision);
+      }
+      costs.push_back({.algorithm = algorithm});
+      if (fastest) costs.back().nanos = fmt::format("{:.0f}", *fastest);
+    }
+    return costs;
   }
 
   [[nodiscard]] Limit limit_of_run() const {

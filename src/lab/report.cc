@@ -85,7 +85,8 @@ std::string text_report(const Subject& subject, const Traffic& traffic,
   text += to_text(costs_table(comparison, costs));
   text +=
       "\nbytes per key: in Weir, with the slot in its table. at least: the numbers that the\n"
-      "algorithm must remember, 8 bytes each. ns: Limiter::check() on this machine.\n";
+      "algorithm must remember, 8 bytes each. ns: Limiter::check() on this machine,\n"
+      "the fastest of three runs.\n";
   return text;
 }
 
