@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "algorithms/backlog.h"
 #include "base/wide.h"
 #include "lab/state_bytes.h"
@@ -70,7 +72,8 @@ void choose_strict(const Needs& needs, Advice& advice) {
     advice.algorithm = Algorithm::kSlidingWindowStrict;
     advice.reasons.emplace_back(
         "sliding_window_strict never admits more than the limit in any window. A client that "
-        "always sends too much gets 94 % of the limit (less for durations below 1.6 s).");
+        "always sends too much gets about 94 % of the limit, and down to 83 % for durations below "
+        "1.6 s.");
     return;
   }
   advice.reasons.push_back(
@@ -103,6 +106,22 @@ void choose(const Needs& needs, Advice& advice) {
       "error for seven traffic shapes.");
 }
 
+// "- text", broken between words at 79 columns.
+std::string list_item(const std::string& text) {
+  constexpr size_t kWidth = 79;
+  std::string item;
+  std::string line = "-";
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (line.size() + 1 + word.size() > kWidth) {
+      item += line + '\n';
+      line = " ";
+    }
+    line += ' ' + word;
+  }
+  return item + line + '\n';
+}
+
 }  // namespace
 
 Advice advise(const Needs& needs) {
@@ -125,9 +144,10 @@ std::string to_text(const Advice& advice, const Needs& needs) {
   std::string text = fmt::format(
       "{}{}{}\n\n", advice.fits ? "Use " : "Nothing fits; closest is ", to_string(advice.algorithm),
       advice.burst > 0 ? fmt::format(" with a burst of {}", advice.burst) : "");
-  for (const std::string& reason : advice.reasons) text += "- " + reason + "\n";
-  text += fmt::format("- State: {} bytes per key x {} keys = {}.\n", grouped(advice.bytes_per_key),
-                      grouped(needs.keys), readable_bytes(advice.bytes));
+  for (const std::string& reason : advice.reasons) text += list_item(reason);
+  text += list_item(fmt::format("State: {} bytes per key x {} keys = {}.",
+                                grouped(advice.bytes_per_key), grouped(needs.keys),
+                                readable_bytes(advice.bytes)));
   text += fmt::format("\nRedis protocol:  WEIR.LIMIT api alice {} {} ALGORITHM {}{}\n", needs.limit,
                       needs.duration.count(), to_string(advice.algorithm),
                       advice.burst > 0 ? fmt::format(" BURST {}", advice.burst) : "");

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <sstream>
+
 #include "lab/state_bytes.h"
 
 namespace weir::lab {
@@ -11,13 +13,21 @@ namespace {
 
 using testing::HasSubstr;
 
+// The text with single spaces instead of line breaks.
+std::string text_of(const Needs& needs) {
+  std::istringstream in(to_text(advise(needs), needs));
+  std::string text;
+  for (std::string word; in >> word;) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
 TEST(Advice, IsTheSlidingWindowWithoutBurstsAndStrictness) {
   const Needs needs{.limit = 100, .keys = 1000};
   const Advice advice = advise(needs);
   EXPECT_EQ(advice.algorithm, Algorithm::kSlidingWindow);
   EXPECT_TRUE(advice.fits);
   EXPECT_EQ(advice.bytes, 245'000u);
-  EXPECT_THAT(to_text(advice, needs), HasSubstr("245 bytes per key x 1,000 keys = 239.3 KiB"));
+  EXPECT_THAT(text_of(needs), HasSubstr("245 bytes per key x 1,000 keys = 239.3 KiB"));
 }
 
 TEST(Advice, IsGcraWithBursts) {
@@ -26,7 +36,7 @@ TEST(Advice, IsGcraWithBursts) {
   EXPECT_EQ(advice.algorithm, Algorithm::kGcra);
   EXPECT_EQ(advice.burst, 50u);
   EXPECT_TRUE(advice.fits);
-  EXPECT_THAT(to_text(advice, needs), HasSubstr("ALGORITHM gcra BURST 50"));
+  EXPECT_THAT(text_of(needs), HasSubstr("ALGORITHM gcra BURST 50"));
 }
 
 TEST(Advice, IsTheLogOnlyWhereItIsSmall) {
@@ -34,11 +44,10 @@ TEST(Advice, IsTheLogOnlyWhereItIsSmall) {
       .strictness = Strictness::kNeverExceeds, .bytes_per_key = 4096, .limit = 64, .keys = 131'072};
   // 64 x 131,072 x 8 bytes is exactly 64 MiB.
   EXPECT_EQ(advise(needs).algorithm, Algorithm::kSlidingLog);
-  EXPECT_THAT(to_text(advise(needs), needs),
-              HasSubstr("64 units per window x 131,072 keys x 8 bytes = 64.0 MiB"));
+  EXPECT_THAT(text_of(needs), HasSubstr("64 units per window x 131,072 keys x 8 bytes = 64.0 MiB"));
   ++needs.keys;
   EXPECT_EQ(advise(needs).algorithm, Algorithm::kSlidingWindowStrict);
-  EXPECT_THAT(to_text(advise(needs), needs), HasSubstr("sliding_log is out: the log would have"));
+  EXPECT_THAT(text_of(needs), HasSubstr("sliding_log is out: the log would have"));
 }
 
 TEST(Advice, IsNoLogAboveItsLargestLimit) {
@@ -67,7 +76,7 @@ TEST(Advice, FollowsTheBytesPerKey) {
   EXPECT_TRUE(advise(needs).fits);
   --needs.bytes_per_key;
   EXPECT_FALSE(advise(needs).fits);
-  EXPECT_THAT(to_text(advise(needs), needs), HasSubstr("Nothing fits"));
+  EXPECT_THAT(text_of(needs), HasSubstr("Nothing fits"));
 }
 
 TEST(Advice, ExplainsThatStrictnessExcludesASeparateBurst) {
@@ -77,7 +86,7 @@ TEST(Advice, ExplainsThatStrictnessExcludesASeparateBurst) {
               .limit = 100,
               .keys = 10};
   EXPECT_EQ(advise(needs).algorithm, Algorithm::kSlidingLog);
-  EXPECT_THAT(to_text(advise(needs), needs), HasSubstr("gcra and token_bucket are out"));
+  EXPECT_THAT(text_of(needs), HasSubstr("gcra and token_bucket are out"));
   needs.bytes_per_key = 300;  // only gcra with a burst of 1 would fit, and that admits no burst
   EXPECT_FALSE(advise(needs).fits);
 }
@@ -100,6 +109,16 @@ RC_GTEST_PROP(Advice, NamesItsBytesForAnyNeeds, ()) {
   if (advice.algorithm == Algorithm::kSlidingLog) {
     RC_ASSERT(needs.limit * needs.keys * 8 <= kMaxLogBytes);
   }
+}
+
+TEST(Advice, FitsEightyColumns) {
+  const Needs needs{.bursts = Bursts::kYes,
+                    .strictness = Strictness::kNeverExceeds,
+                    .bytes_per_key = 300,
+                    .limit = 9999,
+                    .keys = 1'000'000};
+  std::istringstream lines(to_text(advise(needs), needs));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 79u) << line;
 }
 
 TEST(ReadableBytes, HaveABinaryUnit) {

@@ -128,10 +128,16 @@ TEST(Differences, SeparateBothKindsOfError) {
 }
 
 TEST(LibraryRun, IsLeftOutWhereTheLibraryWouldNeedTooMuchMemory) {
-  Traffic traffic{.name = "many", .keys = std::vector<std::string>(10'000, "k"), .arrivals = {{}}};
+  Traffic traffic{.name = "many", .keys = {}, .arrivals = {}};
+  for (uint32_t i = 0; i < 10'000; ++i) {
+    traffic.keys.push_back("client-" + std::to_string(i));
+    traffic.arrivals.push_back({.key = i});
+  }
   const Limit limit{.limit = kMaxLogLimit};
   EXPECT_FALSE(run_library(traffic, limit, Algorithm::kSlidingLog).has_value());
   EXPECT_TRUE(run_library(traffic, limit, Algorithm::kGcra).has_value());
+  traffic.arrivals.resize(100);  // of few keys
+  EXPECT_TRUE(run_library(traffic, limit, Algorithm::kSlidingLog).has_value());
   traffic.arrivals.clear();
   EXPECT_FALSE(run_library(traffic, limit, Algorithm::kGcra).has_value());
 }

@@ -108,7 +108,7 @@ struct LabOptions {
   std::optional<uint64_t> keys;
 
   void run() const {
-    if (tables) return fmt::print("{}", tables_text());
+    if (tables) return fmt::print("{}", tables_text(errors_by_headroom()));
     if (suggest) return run_suggest();
     run_comparison();
   }
@@ -220,12 +220,13 @@ void add_traffic_options(CLI::App& command, LabOptions& lab) {
       ->option_text("FILE")
       ->excludes(shape);
   command_line::add_number(
-      command, "--limit", lab.limit, "default: 100",
+      command, "--limit", lab.limit, "default: 100, with --suggest asked for",
       {.min = 1, .max = static_cast<int64_t>(kMaxAdvisedLimit)},
       fmt::format("Cost admitted per duration, for each key. More than {} only "
                   "with --suggest",
                   kMaxLogLimit));
-  command_line::add_number(command, "--duration", lab.duration_ms, "default: 1000",
+  command_line::add_number(command, "--duration", lab.duration_ms,
+                           "default: 1000, with --suggest asked for",
                            {.min = kMinDuration.count(), .max = kMaxDuration.count()},
                            "Length of the window in milliseconds");
   command_line::add_number(command, "--burst", lab.burst, "default: the limit",

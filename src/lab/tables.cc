@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "lab/advice.h"
-#include "lab/published.h"
 #include "lab/state_bytes.h"
 #include "lab/text_table.h"
 
@@ -105,9 +104,9 @@ std::string fixed_window_section() {
       table);
 }
 
-std::string headroom_section() {
+std::string headroom_section(const std::vector<HeadroomError>& errors) {
   TextTable table{{"limit / mean of the busiest key", "wrongly allowed", "refused", "error"}};
-  for (const HeadroomError& each : errors_by_headroom()) {
+  for (const HeadroomError& each : errors) {
     table.rows.push_back(
         {fmt::format("{:.2f}", static_cast<double>(each.percent) / 100),
          grouped(each.differences.wrongly_allowed), grouped(each.differences.wrongly_refused),
@@ -205,9 +204,9 @@ std::vector<Comparison> compare_all_shapes(const ShapeSettings& settings) {
   return all;
 }
 
-std::string tables_text() {
+std::string tables_text(const std::vector<HeadroomError>& errors) {
   std::string text = state_section() + gcra_section() + burst_zero_section() +
-                     over_grant_section() + fixed_window_section() + headroom_section() +
+                     over_grant_section() + fixed_window_section() + headroom_section(errors) +
                      shapes_sections() + use_cases_section();
   text.pop_back();  // no empty line at the end
   return text;

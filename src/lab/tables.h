@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lab/comparison.h"
+#include "lab/published.h"
 #include "lab/shapes.h"
 
 namespace weir::lab {
@@ -14,7 +15,7 @@ namespace weir::lab {
 // The settings of the last two tables: the defaults of the shapes.
 [[nodiscard]] std::vector<Comparison> compare_all_shapes(const ShapeSettings& settings);
 
-// All tables, as text.
-[[nodiscard]] std::string tables_text();
+// All tables, as text. The errors are those of errors_by_headroom(), which take most of the time.
+[[nodiscard]] std::string tables_text(const std::vector<HeadroomError>& errors);
 
 }  // namespace weir::lab
