@@ -39,6 +39,7 @@ endif()
 # A simulated world has one thread: the thread sanitizer would watch it for nothing.
 if(NOT WEIR_SANITIZE STREQUAL "thread" OR whole)
   add_subdirectory(src/plot)
+  add_subdirectory(src/lab)
   add_subdirectory(sim)
 endif()
 if(whole)

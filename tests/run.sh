@@ -25,6 +25,7 @@ rules       keys
 frontends   HTTP and the Redis protocol
 server      settings and the data folder
 demo        weir demo, also on a terminal
+lab         weir lab: shapes, traces, comparison, advice
 programs    the command lines as a person meets them
 sim         simulated worlds and fleets, scenario files, reports
 mutation    planted bugs: a checker must find each
@@ -38,7 +39,7 @@ fuzz        made-up input for every parser
 '
 
 # Those whose tests are built for the sanitizers, too; TSan leaves out what has one thread.
-asan_modules='base platform epoch algorithms memory regional global decide origins ledgers rules frontends sim'
+asan_modules='base platform epoch algorithms memory regional global decide origins ledgers rules frontends sim lab'
 tsan_modules='platform epoch memory regional global decide origins ledgers frontends'
 
 list_modules() {
@@ -51,7 +52,7 @@ list_modules() {
 # What has to be built for the tests of a module.
 targets_of() {
   case $1 in
-    clients) echo weir_cli weir-sim weir-demo ;;
+    clients) echo weir_cli weir-sim weir-demo weir-lab ;;
     embed) echo weir ;;
     *) echo "tests_of_$1" ;;
   esac
@@ -382,7 +383,7 @@ test_everything() {
 
   # Release: the programs first, since most tests of the clients only wait.
   part install 75 '' install "${packages[@]}" "${test_packages[@]}"
-  part programs 70 install compile build weir_cli weir-sim weir-demo
+  part programs 70 install compile build weir_cli weir-sim weir-demo weir-lab
   part install-servers 120 install install_clients
   part clients 150 'programs install-servers' \
     unless_passed clients 'build/bin README.md docs scenarios tests/clients' run_ctest clients build -j 4 -L '^clients$'

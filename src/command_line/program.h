@@ -1,4 +1,5 @@
-// The command line of the programs `weir`, `weir-sim` and `weir-demo`: help, errors and exit codes.
+// The command line of the programs `weir`, `weir-sim`, `weir-demo` and `weir-lab`: help, errors and
+// exit codes.
 
 #pragma once
 

@@ -94,15 +94,18 @@ class Drawing {
     area_bottom_ = area_top_ + plot.height;
   }
 
-  [[nodiscard]] std::string svg() const {
+  [[nodiscard]] double height() const { return area_bottom_ + kBottomMargin; }
+
+  // `position` has attributes of the element.
+  [[nodiscard]] std::string svg(const std::string& position = {}) const {
     const std::string body = spans() + axes() + areas() + curves() + levels() + span_labels();
     return fmt::format(
-               R"(<svg class="{10}" viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}" )"
+               R"(<svg class="{10}"{11} viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}" )"
                R"(data-left="{3:.1f}" data-right="{4:.1f}" data-top="{5:.1f}" data-bottom="{6:.1f}">)"
                R"(<clipPath id="{7}"><rect x="{3:.1f}" y="{5:.1f}" width="{8:.1f}" height="{9:.1f}"/></clipPath>)",
-               plot_.width, area_bottom_ + kBottomMargin, escape_html(plot_.title), left_, right_,
-               area_top_, area_bottom_, clip_id(), right_ - left_, area_bottom_ - area_top_,
-               plot_.spans.size() > kMaxLabels ? "many" : "few") +
+               plot_.width, height(), escape_html(plot_.title), left_, right_, area_top_,
+               area_bottom_, clip_id(), right_ - left_, area_bottom_ - area_top_,
+               plot_.spans.size() > kMaxLabels ? "many" : "few", position) +
            body + "<line class=\"cursor\"/></svg>";
   }
 
@@ -342,6 +345,18 @@ std::string to_html(const LinePlot& plot) {
                         .legend = drawing.legend(),
                         .svg = drawing.svg(),
                         .data = drawing.data()});
+}
+
+SvgElement to_svg_element(const LinePlot& plot, Point corner) {
+  const Drawing drawing(plot);
+  const std::string position =
+      fmt::format(R"( x="{:.0f}" y="{:.0f}" width="{:.0f}" height="{:.0f}")", corner.x, corner.y,
+                  plot.width, drawing.height());
+  return {.text = drawing.svg(position), .height = drawing.height()};
+}
+
+std::vector<LegendEntry> legend_of(const LinePlot& plot) {
+  return Drawing(plot).legend();
 }
 
 double stack_height(const LinePlot& plot) {

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "plot/figure.h"
+#include "plot/svg.h"
+
 namespace weir::plot {
 
 // One value for each x of the plot.
@@ -57,6 +60,15 @@ struct LinePlot {
   std::vector<Span> spans = {};
 };
 [[nodiscard]] std::string to_html(const LinePlot& plot);
+
+// The plot without title and legend, for an image: an <svg> element with its corner at a point.
+struct SvgElement {
+  std::string text;
+  double height = 0;
+};
+[[nodiscard]] SvgElement to_svg_element(const LinePlot& plot, Point corner);
+// Empty if the plot has a single series.
+[[nodiscard]] std::vector<LegendEntry> legend_of(const LinePlot& plot);
 
 // The highest sum of the areas.
 [[nodiscard]] double stack_height(const LinePlot& plot);

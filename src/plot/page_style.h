@@ -144,4 +144,14 @@ fill:#1c2733}
 .grid{stroke:#25313c}.primary{fill:#4b96ec}.other{fill:#4d5b69}.baseline{stroke:#76828e}}
 )css";
 
+// In addition, for an SVG file with line plots.
+inline constexpr std::string_view kLineImageStyle = R"css(
+.tick{font-size:11px;fill:#5b6875}.axis{stroke:#8a94a0}.area{stroke:none;fill-opacity:.75}
+.curve{fill:none;stroke-width:1.8;stroke-linejoin:round}.curve.faint{stroke-opacity:.6}
+.level{stroke:#1c2733;stroke-width:1.4;stroke-dasharray:6 4}
+.level-label{font-size:11px;font-weight:600}.cursor{visibility:hidden}
+.span{fill:#f0b429;fill-opacity:.17}.instant,.leader{stroke:#f0b429}.span-label{font-size:11px}
+@media (prefers-color-scheme:dark){.tick{fill:#9aa8b5}.level{stroke:#e6edf3}.area{fill-opacity:.35}}
+)css";
+
 }  // namespace weir::plot

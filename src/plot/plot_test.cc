@@ -6,6 +6,7 @@
 
 #include "plot/bar_chart.h"
 #include "plot/histogram.h"
+#include "plot/line_image.h"
 #include "plot/line_plot.h"
 #include "plot/page.h"
 #include "plot/text.h"
@@ -103,6 +104,23 @@ TEST(LinePlot, DrawsEmptyDataAndASinglePoint) {
   }
   const Histogram histogram{.title = "nothing", .edges = {}, .sets = {{"a", "red", {}}}};
   EXPECT_THAT(to_html(histogram), testing::AllOf(HasSubstr("</svg>"), Not(HasSubstr("nan"))));
+}
+
+TEST(LineImage, StandsAloneAndPlacesItsPanelsBelowEachOther) {
+  LinePlot first{.title = "first <panel>"};
+  first.curves = {{"a", "#112233", {0, 1}, {1, 2}}, {"b & c", "#445566", {0, 1}, {2, kNaN}}};
+  const LinePlot second{.title = "second"};
+  const std::string svg =
+      to_svg(LineImage{.title = "t", .subtitle = "s", .panels = {first, second}});
+  EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" "));
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  EXPECT_EQ(times(svg, "<svg "), 3u);
+  EXPECT_EQ(times(svg, "class=\"curve\""), 2u);
+  EXPECT_THAT(svg, HasSubstr("first &lt;panel&gt;"));
+  EXPECT_THAT(svg, HasSubstr(">b &amp; c<"));
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(svg, Not(HasSubstr("var(--")));
+  EXPECT_LT(svg.find("first &lt;"), svg.find("second"));
 }
 
 TEST(LinePlot, PlacesSpanLabelsWithoutOverlap) {

@@ -207,7 +207,7 @@ void add_check_config(CLI::App& app, CheckOptions& options) {
 
 // Commands that are separate programs, so that the server does not contain their code. They parse
 // their own options.
-constexpr std::string_view kPrograms[] = {"sim", "demo"};
+constexpr std::string_view kPrograms[] = {"sim", "demo", "lab"};
 
 bool is_program(std::string_view command) {
   return std::ranges::find(kPrograms, command) != std::end(kPrograms);
@@ -259,6 +259,7 @@ int run(int argc, char** argv) {
   add_check_config(app, checking);
   add_program(app, "sim", "Simulate a fleet and plot the results");
   add_program(app, "demo", "Show how the six algorithms decide the same requests");
+  add_program(app, "lab", "Compare the six algorithms on one traffic; suggest one");
   add_metrics(app);
   add_version(app);
   // After the commands, which would inherit it.

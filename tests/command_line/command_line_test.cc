@@ -61,7 +61,7 @@ void expect_help(const std::string& command, const std::vector<std::string>& par
 
 TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
   expect_help("weir", {"\n  serve ", "\n  migrate ", "\n  ledger ", "\n  check-config ", "\n  sim ",
-                       "\n  demo ", "\n  metrics ", "\n  version ", "weir serve",
+                       "\n  demo ", "\n  lab ", "\n  metrics ", "\n  version ", "weir serve",
                        "weir COMMAND --help", "--help", "--version"});
   expect_help("weir serve", {"weir serve", "--config FILE", "--allow-public ", "--help"});
   expect_help("weir migrate", {"weir migrate", "--print", "--ledger ", "--help"});
@@ -76,6 +76,28 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
                             "--window-ms N", "(default: 5000; range: 100 to 3600000)", "--rate N",
                             "(default: 4; range: 0 to 1000)", "--seconds N",
                             "(default: no limit; range: 1 to 86400)", "--help", "--version"});
+  expect_help("weir lab", {"weir lab",
+                           "--shape NAME",
+                           "(default: on-off)",
+                           "--trace FILE",
+                           "--limit N",
+                           "--duration N",
+                           "(default: 1000, with --suggest asked for; range: 100 to 2592000000)",
+                           "--burst N",
+                           "--requests N",
+                           "(default: 20000; range: 1 to 5000000)",
+                           "--seed N",
+                           "--out DIR",
+                           "--plot-windows N",
+                           "--tables",
+                           "--suggest",
+                           "--bursts ANSWER",
+                           "--strict ANSWER",
+                           "--bytes-per-key N",
+                           "--keys N",
+                           "boundary-burst",
+                           "--help",
+                           "--version"});
   EXPECT_EQ(run("weir --help sim").text, run("weir sim --help").text);
   EXPECT_EQ(run("weir -h demo").text, run("weir demo --help").text);
   const std::string serve = on_one_line(run("weir serve --help").text);
@@ -96,8 +118,9 @@ TEST(CommandLine, HelpOfTheProgramFitsOneScreen) {
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  for (const char* command : {"weir", "weir serve", "weir migrate", "weir ledger",
-                              "weir ledger clean", "weir check-config", "weir sim", "weir demo"}) {
+  for (const char* command :
+       {"weir", "weir serve", "weir migrate", "weir ledger", "weir ledger clean",
+        "weir check-config", "weir sim", "weir demo", "weir lab"}) {
     const Output output = run(std::string(command) + " --help");
     EXPECT_EQ(output.exit_code, 0) << command;
     const std::string& help = output.text;
@@ -113,8 +136,8 @@ TEST(CommandLine, HelpFitsEightyColumns) {
 }
 
 TEST(CommandLine, PrintsTheVersionForEveryProgram) {
-  for (const char* line :
-       {"weir version", "weir --version", "weir sim --version", "weir demo --version"}) {
+  for (const char* line : {"weir version", "weir --version", "weir sim --version",
+                           "weir demo --version", "weir lab --version"}) {
     const Output output = run(line);
     EXPECT_EQ(output.exit_code, 0);
     EXPECT_EQ(output.text, "weir " WEIR_VERSION "\n");
@@ -123,7 +146,7 @@ TEST(CommandLine, PrintsTheVersionForEveryProgram) {
 
 // "weir serve" of "weir serve --http nowhere"; "weir" if there is no command with this name.
 std::string command_of(const std::string& line) {
-  for (const char* command : {"serve", "check-config", "sim", "demo"}) {
+  for (const char* command : {"serve", "check-config", "sim", "demo", "lab"}) {
     const std::string whole = std::string("weir ") + command;
     if (line.starts_with(whole)) return whole;
   }
@@ -142,6 +165,19 @@ TEST(CommandLine, RejectsUsageErrorsAndNamesTheHelpCommand) {
       {"weir demo --window-ms 99", "--window-ms: Value 99 not in range 100 to 3600000"},
       {"weir demo --rate -1", "--rate: Value -1 not in range 0 to 1000"},
       {"weir demo --seconds 0", "--seconds: Value 0 not in range 1 to 86400"},
+      {"weir lab extra", "not expected: extra"},
+      {"weir lab --shape square", "--shape: 'square' is not a shape; the shapes are steady-below"},
+      {"weir lab --limit 0", "--limit: Value 0 not in range 1 to 500000000"},
+      {"weir lab --limit 10001", "--limit: Value 10001 not in range 1 to 10000"},
+      {"weir lab --duration 99", "--duration: Value 99 not in range 100 to 2592000000"},
+      {"weir lab --burst 0", "--burst: Value 0 not in range 1 to 1000000"},
+      {"weir lab --requests 0", "--requests: Value 0 not in range 1 to 5000000"},
+      {"weir lab --seed -1", "--seed: '-1' is not a whole number"},
+      {"weir lab --plot-windows 0", "--plot-windows: Value 0 not in range 1 to 1000"},
+      {"weir lab --shape poisson --trace a.csv", "--shape excludes --trace"},
+      {"weir lab --tables --suggest", "--tables excludes --suggest"},
+      {"weir lab --keys 5", "--keys requires --suggest"},
+      {"weir lab --suggest --bursts maybe", "--bursts: 'maybe' is not yes or no"},
       {"weir serve --http nowhere", "--http: is 'nowhere': it must be an IP address and a port"},
       {"weir serve --threads 257", "--threads: is '257': it must be a whole number from 0 to 256"},
       {"weir serve --memory 512MB",
@@ -268,7 +304,8 @@ TEST(CommandLine, PrintsHowToBuildAMissingProgram) {
 }
 
 TEST(CommandLine, FailsIfTheDiskIsFull) {
-  for (const char* line : {"weir version > /dev/full", "weir demo > /dev/full"}) {
+  for (const char* line :
+       {"weir version > /dev/full", "weir demo > /dev/full", "weir lab > /dev/full"}) {
     const Output output = run(line);
     EXPECT_EQ(output.exit_code, 1);
     EXPECT_THAT(output.text, HasSubstr("cannot write to standard output"));
