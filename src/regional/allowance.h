@@ -40,7 +40,8 @@ struct Allowance {
     if (base::mutated(base::Mutation::kAllowanceOfWholeRemainder)) {
       return taken * parts / kAllowanceParts <= left;
     }
-    return std::max(taken, kSmallestAllowance) * parts <= left;
+    // The second product does not overflow, whatever the parts.
+    return taken * parts <= left && kSmallestAllowance * parts <= left;
   }
 };
 

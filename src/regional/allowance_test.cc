@@ -34,6 +34,14 @@ TEST(Allowance, WithoutPartsCoversEverything) {
   EXPECT_TRUE(Allowance{.parts = 0}.covers(1'000'000, 0));
 }
 
+// 16 times the parts is 0 in 64 bits.
+TEST(Allowance, OfSoManyPartsThatTheirProductOverflowsCoversNothing) {
+  const Allowance none{.parts = uint64_t{1} << 60};
+  for (Count taken = 1; taken <= 64; ++taken) {
+    EXPECT_FALSE(none.covers(taken, Count{1} << 46)) << taken;
+  }
+}
+
 TEST(AllowanceTerm, BeginsWhenAllOthersHaveHeardOfTheProcess) {
   AllowanceTerm term;
   EXPECT_FALSE(term.at(at(seconds(0))));
