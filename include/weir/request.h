@@ -42,9 +42,11 @@ enum class OnOriginLoss : uint8_t {
 // How far the processes of a region agree before they admit a request. docs/origin.md has the bound
 // of each. Without an origin all three are the same.
 enum class Consistency : uint8_t {
-  kConverge,  // a process admits a small allowance by itself and asks the origin for more
-  kExact,     // the origin decides every admission
-  kRelaxed,   // memory decides: n processes admit up to n times the limit before they agree
+  // A process admits a small allowance by itself and asks the origin for more. fixed_window and
+  // sliding_window only: of the other algorithms the origin decides every request.
+  kConverge,
+  kExact,    // the origin decides every admission
+  kRelaxed,  // memory decides: n processes admit up to n times the limit before they agree
 };
 [[nodiscard]] WEIR_EXPORT std::string_view to_string(Consistency consistency);
 [[nodiscard]] WEIR_EXPORT std::optional<Consistency> consistency_from(std::string_view name);
@@ -62,8 +64,8 @@ struct Request {
   Millis duration{0};                // kMinDuration to kMaxDuration, or see across_durations
   Count cost = 1;                    // 0 reads the state and consumes nothing
   Algorithm algorithm = Algorithm::kSlidingWindow;
-  // fixed_window and sliding_window, and all others with the consistency kExact; absent:
-  // Options::on_origin_loss.
+  // Absent: Options::on_origin_loss. Has no effect on a kRelaxed request of an algorithm other than
+  // fixed_window and sliding_window.
   std::optional<OnOriginLoss> on_origin_loss = {};
   std::optional<Consistency> consistency = {};  // absent: Options::consistency
   // gcra and token_bucket only: the duration is not part of the key either, so it may differ from

@@ -112,11 +112,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                            Waiting waiting) const;
   [[nodiscard]] regional::ReadRequirement read_requirement(RequestContext& context,
                                                            Waiting waiting);
-  // Whether the origin keeps the whole state of the request and decides it.
+  // Whether the origin keeps the whole state of the request and decides it: counts of these
+  // algorithms cannot be merged, so there is nothing between that and each process alone.
   [[nodiscard]] bool is_decided_exactly(Algorithm algorithm, std::optional<Consistency> requested,
                                         Waiting waiting) const {
     return has_exact_store_ && memory::class_of(algorithm) != memory::CellClass::kWindow &&
-           consistency_of(requested, waiting) == Consistency::kExact;
+           consistency_of(requested, waiting) != Consistency::kRelaxed;
   }
   void replay_refused(const memory::Tuple& tuple, MonoTime now);
   // Why the origin does not decide a request.

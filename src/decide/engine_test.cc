@@ -513,17 +513,23 @@ TEST_P(EveryAlgorithm, IsResetInASharedScopeOnlyIfItsCountsAreLocal) {
   ManualClock clock;
   const auto origin = std::make_shared<origins::InProcessOrigin>(clock);
   const auto engine = Engine::make(clock, Options{.origin = origin, .capacity = 1000, .seed = 1});
-  const Request request = engine_request(GetParam(), 10, 10);
+  Request request = engine_request(GetParam(), 10, 10);
   ASSERT_TRUE(engine->check(clock.now(), request)->admitted());
-  const auto reset = engine->reset(clock.now(), request);
-  const bool shared = memory::class_of(GetParam()) == memory::CellClass::kWindow;
-  ASSERT_EQ(reset.ok(), !shared);
-  if (shared) {
-    EXPECT_EQ(reset.error().field, "algorithm");
-    EXPECT_EQ(reset.error().detail, "algorithm is " + std::string(to_string(GetParam())) +
-                                        ", whose counts at the origin or in the ledger only grow");
-  }
-  EXPECT_EQ(engine->check(clock.now(), request)->admitted(), !shared);
+  const bool merged = memory::class_of(GetParam()) == memory::CellClass::kWindow;
+  const std::string algorithm(to_string(GetParam()));
+  const auto refused = engine->reset(clock.now(), request);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().field, merged ? "algorithm" : "consistency");
+  EXPECT_EQ(refused.error().detail,
+            merged ? "algorithm is " + algorithm +
+                         ", whose counts at the origin or in the ledger only grow"
+                   : "consistency is converge, so the origin keeps the state of " + algorithm +
+                         " tuples");
+  EXPECT_FALSE(engine->check(clock.now(), request)->admitted());
+  // A relaxed request is counted in the process, unless it is a window.
+  request.consistency = Consistency::kRelaxed;
+  EXPECT_EQ(engine->reset(clock.now(), request).ok(), !merged);
+  EXPECT_EQ(engine->check(clock.now(), request)->admitted(), !merged);
 }
 
 TEST(Reset, ReportsATupleThatTheSketchCounts) {

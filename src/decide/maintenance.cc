@@ -51,8 +51,10 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
                      "to reset, or wait for the next window"};
   }
   if (is_decided_exactly(request.algorithm, request.consistency, Waiting::kPossible)) {
+    const Consistency consistency = consistency_of(request.consistency, Waiting::kPossible);
     return Error{.field = "consistency",
-                 .detail = "consistency is exact, so the origin keeps the state of the tuple",
+                 .detail = "consistency is " + std::string(to_string(consistency)) +
+                           ", so the origin keeps the state of " + algorithm + " tuples",
                  .fix =
                      "choose the consistency relaxed for tuples to reset, or wait until the "
                      "state is empty"};

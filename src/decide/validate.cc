@@ -125,12 +125,13 @@ std::unique_ptr<Error> find_error(const Request& request) {
   constexpr Range kPolicy{.low = 0, .high = static_cast<int64_t>(OnOriginLoss::kShare)};
   const auto policy = static_cast<int64_t>(request.on_origin_loss.value_or(OnOriginLoss::kLocal));
   if (outside(policy, kPolicy)) return refuse_number("on_origin_loss", policy, kPolicy);
-  if (request.on_origin_loss.has_value() && request.consistency != Consistency::kExact &&
+  if (request.on_origin_loss.has_value() && request.consistency == Consistency::kRelaxed &&
       memory::class_of(request.algorithm) != memory::CellClass::kWindow) {
     return refuse("on_origin_loss",
-                  std::string(to_string(request.algorithm)) + " is not shared through the origin",
+                  "a relaxed " + std::string(to_string(request.algorithm)) +
+                      " is not shared through the origin",
                   "leave on_origin_loss out, or choose sliding_window or fixed_window, or the "
-                  "consistency exact");
+                  "consistency converge or exact");
   }
   constexpr Range kConsistency{.low = 0, .high = static_cast<int64_t>(Consistency::kRelaxed)};
   const auto consistency =

@@ -213,6 +213,8 @@ TEST(Validate, AcceptsExactAndItsLossPolicyForEveryAlgorithm) {
                     .consistency = Consistency::kExact};
     EXPECT_EQ(validate(request), nullptr) << to_string(algorithm);
     request.consistency.reset();
+    EXPECT_EQ(validate(request), nullptr) << to_string(algorithm);
+    request.consistency = Consistency::kRelaxed;
     const bool is_window = memory::class_of(algorithm) == memory::CellClass::kWindow;
     EXPECT_EQ(validate(request) == nullptr, is_window) << to_string(algorithm);
   }

@@ -163,6 +163,7 @@ TEST_F(LossTest, LetsARequestChooseThePolicy) {
   request.on_origin_loss = OnOriginLoss::kLocal;
   EXPECT_EQ(admitted(*engine, request), 100);
   request.algorithm = Algorithm::kGcra;
+  request.consistency = Consistency::kRelaxed;
   EXPECT_EQ(engine->check(clock_.now(), request).error().field, "on_origin_loss");
 }
 

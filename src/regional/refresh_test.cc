@@ -371,7 +371,7 @@ TEST_F(RefreshTest, DecidesAGroupAfterItsReadsAndAtOnceWithoutReads) {
   EXPECT_EQ(verdicts[0]->remaining, 3u);
 }
 
-TEST_F(RefreshTest, KeepsClassesThatDoNotConvergeLocal) {
+TEST_F(RefreshTest, KeepsOtherClassesLocalIfTheOriginCannotDecideThem) {
   Request request = refresh_request("alice");
   request.algorithm = Algorithm::kGcra;
   const Answer answer = ask(request);

@@ -200,8 +200,9 @@ const std::vector<Setting>& all_settings() {
        .initial = "converge",
        .meaning = "How far the processes of a region agree before they admit a request, unless it "
                   "says so itself: converge (at most 1.25 times the limit), exact (at most the "
-                  "limit, a round trip each) or relaxed (a limit for each process). Namespaces may "
-                  "differ: converge,payments=exact",
+                  "limit, a round trip each) or relaxed (a limit for each process). Windows only: "
+                  "with converge, too, the origin decides each request of the other algorithms. "
+                  "Namespaces may differ: converge,payments=exact",
        .set = read_consistency,
        .live = true},
       {.name = "ledger",
