@@ -520,11 +520,11 @@ TEST_P(EveryAlgorithm, IsResetInASharedScopeOnlyIfItsCountsAreLocal) {
   const auto refused = engine->reset(clock.now(), request);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().field, merged ? "algorithm" : "consistency");
-  EXPECT_EQ(refused.error().detail,
-            merged ? "algorithm is " + algorithm +
-                         ", whose counts at the origin or in the ledger only grow"
-                   : "consistency is converge, so the origin keeps the state of " + algorithm +
-                         " tuples");
+  EXPECT_EQ(
+      refused.error().detail,
+      merged
+          ? "algorithm is " + algorithm + ", whose counts at the origin or in the ledger only grow"
+          : "consistency is converge, so the origin keeps the state of " + algorithm + " tuples");
   EXPECT_FALSE(engine->check(clock.now(), request)->admitted());
   // A relaxed request is counted in the process, unless it is a window.
   request.consistency = Consistency::kRelaxed;
