@@ -52,8 +52,8 @@ struct Steps::Ask {
   int rounds = 0;
 };
 
-// The callers whose last result has come, until the end of the scope: then each executor gets one
-// task for all of its callers.
+// The callers whose last result has come. They are called after the end of the scope, in order: the
+// next step of the line is sent first.
 class Steps::Finished {
  public:
   Finished() = default;
@@ -73,17 +73,8 @@ class Steps::Finished {
 };
 
 Steps::Finished::~Finished() {
-  while (!waiters_.empty()) {
-    Executor* const home = waiters_.front()->home;
-    const auto others =
-        std::stable_partition(waiters_.begin(), waiters_.end(),
-                              [home](const WaiterPtr& waiter) { return waiter->home == home; });
-    std::vector<WaiterPtr> of_home(std::make_move_iterator(waiters_.begin()),
-                                   std::make_move_iterator(others));
-    waiters_.erase(waiters_.begin(), others);
-    home->post([of_home = std::move(of_home)] {
-      for (const WaiterPtr& waiter : of_home) waiter->done(waiter->results);
-    });
+  for (const WaiterPtr& waiter : waiters_) {
+    waiter->home->post([waiter] { waiter->done(waiter->results); });
   }
 }
 
