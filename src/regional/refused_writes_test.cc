@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "decide/engine.h"
 #include "tests/doubles/manual_clock.h"
@@ -26,17 +29,24 @@ class RefusedWritesTest : public ::testing::Test {
                                     .seed = 1});
   }
   // Reads are answered at once.
-  Verdict ask(Count cost = 1) {
+  Verdict ask(Count cost = 1) { return ask({.cost = cost}); }
+  struct Asked {
+    std::string_view identifier = "alice";
+    Millis duration{600'000};
+    Count cost = 1;
+    Count siblings = 0;  // as read
+  };
+  Verdict ask(const Asked& asked) {
     const Request request{.ns = "api",
-                          .identifier = "alice",
+                          .identifier = asked.identifier,
                           .limit = 600,
-                          .duration = Millis(600'000),
-                          .cost = cost};
+                          .duration = asked.duration,
+                          .cost = asked.cost};
     std::optional<Verdict> answer;
     engine_->check_async(clock_.now(), request, executor_,
                          [&](const Result<Verdict>& verdict) { answer = *verdict; });
     reads_ = origin_->reads.size();
-    while (!origin_->reads.empty()) origin_->answer_read({});
+    while (!origin_->reads.empty()) origin_->answer_read({.siblings = asked.siblings});
     executor_.run();
     return *answer;
   }
@@ -123,6 +133,30 @@ TEST_F(RefusedWritesTest, DoNotMatterOnceNothingIsLeftToReplay) {
   (void)engine_->run_replay(clock_.now(), executor_);
   EXPECT_TRUE(ask().admitted());
   EXPECT_EQ(engine_->stats().late_replays, 1u);
+}
+
+// A tuple that the siblings have used up is read now and then, although this process has nothing to
+// write. With the policy deny nothing else would ever be written.
+TEST_F(RefusedWritesTest, DoNotMatterWhileMessagesOnlyRead) {
+  make(OnOriginLoss::kDeny);
+  const Asked used_up{.identifier = "bob", .siblings = 600};
+  ASSERT_EQ(ask(used_up).outcome, Outcome::kDenied);
+  ASSERT_TRUE(ask({.duration = Millis(1000)}).admitted());
+  tell_in_vain();
+  clock_.advance(kFreshFor + Millis(1000));  // the window of the failed count is over
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(ask(used_up).outcome, Outcome::kDenied);
+    (void)engine_->run_replay(clock_.now(), executor_);
+    EXPECT_FALSE(origin_->replays.empty());
+    // One is always in flight.
+    while (origin_->replays.size() > 1) {
+      auto replay = std::move(origin_->replays.front());
+      origin_->replays.pop_front();
+      replay.reply(std::vector<CellTotals>(replay.cells.size(), {.siblings = 600}));
+    }
+    clock_.advance(kFreshFor + Millis(1));
+  }
+  EXPECT_TRUE(ask({.identifier = "carol"}).admitted());
 }
 
 TEST_F(RefusedWritesTest, AreNotSentWhileTheOriginReportsThatItRefusesThem) {

@@ -121,13 +121,27 @@ WorkReport Replay::wait(Instant now) {
 }
 
 void Replay::take_dirty(Instant now) {
-  // Acquire: a failed batch marks its tuples dirty before it leaves in_flight_.
-  const bool idle = in_flight_.load(std::memory_order_acquire) == 0;
+  // Acquire: a failed batch marks its tuples dirty before it leaves writing_.
+  const bool writes = writing_.load(std::memory_order_acquire) > 0;
   for (const uint32_t index : region_->pending_replay.take_all()) {
     pending_.push_back({.index = index, .since = now.mono});
   }
-  // Nothing is left to replay: the failed counts expired or were evicted.
-  if (idle && pending_.empty()) region_->failing_since.store(0, std::memory_order_relaxed);
+  // Nothing is left to write: the failed counts expired or were evicted. Messages that only read
+  // may follow each other without a pause.
+  if (!writes && region_->replay_failing_since() && !has_unwritten()) {
+    region_->failing_since.store(0, std::memory_order_relaxed);
+  }
+}
+
+// Whether a pending tuple has counts that the origin has not acknowledged.
+bool Replay::has_unwritten() const {
+  return std::any_of(pending_.begin(), pending_.end(), [&](const Pending& pending) {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(pending.index);
+    if (!is_window(tuple)) return false;
+    const WindowCells cells(tuple);
+    return cells.has_unacked(cells.newest()) || cells.has_unacked(cells.newest() - 1);
+  });
 }
 
 // pending_ is in the order of arrival.
@@ -302,6 +316,7 @@ void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& ti
   batch->began = now;
   batch->epoch = epoch_;
   in_flight_.fetch_add(batch->sent.size(), std::memory_order_relaxed);
+  if (batch->writes) writing_.fetch_add(1, std::memory_order_relaxed);
   timers.post_at(now.mono + region_->read_deadline, [self = shared_from_this(), batch] {
     if (!batch->answered.exchange(true)) self->fail(*batch);
   });
@@ -312,7 +327,7 @@ void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& ti
     const bool late = batch->answered.exchange(true);
     if (totals && totals->size() == batch->sent.size()) {
       self->on_reply(*batch, totals);
-      if (!late) self->in_flight_.fetch_sub(batch->sent.size(), std::memory_order_relaxed);
+      if (!late) self->end(*batch);
     } else if (!late) {
       self->fail(*batch);
     }
@@ -323,7 +338,12 @@ void Replay::fail(const Batch& batch) {
   counters_->add(Stat::kReplayErrors);
   if (batch.writes) note_failing(batch);
   mark_dirty_again(batch);
-  in_flight_.fetch_sub(batch.sent.size(), std::memory_order_release);
+  end(batch);
+}
+
+void Replay::end(const Batch& batch) {
+  if (batch.writes) writing_.fetch_sub(1, std::memory_order_release);
+  in_flight_.fetch_sub(batch.sent.size(), std::memory_order_relaxed);
 }
 
 void Replay::note_failing(const Batch& batch) {

@@ -86,10 +86,12 @@ class Replay : public std::enable_shared_from_this<Replay> {
       WEIR_REQUIRES(mutex_);
   void on_reply(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
   void fail(const Batch& batch);
+  void end(const Batch& batch);
   void note_failing(const Batch& batch);
   void mark_dirty_again(const Batch& batch);
   WorkReport wait(Instant now) WEIR_REQUIRES(mutex_);
   void take_dirty(Instant now) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool has_unwritten() const WEIR_REQUIRES(mutex_);
   void update_lag(Instant now) WEIR_REQUIRES(mutex_);
   void retire(std::vector<CellRetirement> cells);
 
@@ -113,6 +115,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
 
   // Independent numbers: relaxed.
   base::Atomic<size_t> waiting_{0}, in_flight_{0}, retiring_{0};
+  base::Atomic<size_t> writing_{0};  // batches in flight that write; see take_dirty()
 };
 
 }  // namespace weir::regional
