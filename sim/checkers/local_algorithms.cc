@@ -1,4 +1,6 @@
-// Algorithms that each process counts by itself keep their contracts in each process:
+// Algorithms whose counts are not merged. Where the origin decided a request, all processes
+// together have admitted no more than it granted. Where each process counts by itself, they keep
+// their contracts in each process:
 // - gcra and token_bucket: between any two accepts, both included, at most the burst plus the
 //   rate times that time;
 // - sliding_window_strict and sliding_log: in any trailing window at most the limit;
@@ -25,6 +27,7 @@ class LocalAlgorithms final : public RegionChecker {
 
   Violation after_local_answer(const RegionView& view, const RequestRecord& record) override {
     if (record.cost == 0) return {};
+    if (record.verdict.basis == Basis::kRefreshed) return check_granted(view, record);
     const ProcessInfo& process = view.oracle.process(record.contributor.process);
     const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
     History& history = histories_[{process.number, record.tuple}];
@@ -65,6 +68,17 @@ class LocalAlgorithms final : public RegionChecker {
     std::vector<Accepted> accepts;
     WallTime wrong_clock_until{};
   };
+
+  Violation check_granted(const RegionView& view, const RequestRecord& record) {
+    if (!record.charged) return {};
+    Count& admitted = admitted_by_origin_[record.tuple];
+    admitted += record.cost;
+    const Count granted = view.origin.granted_exactly(record.tuple);
+    if (admitted <= granted) return {};
+    return "the region admitted " + std::to_string(admitted) + " of " +
+           std::string(weir::to_string(record.algorithm)) + ", and the origin granted " +
+           std::to_string(granted);
+  }
 
   static Violation check_rate(const RequestRecord& record, const History& history,
                               WallTime latest) {
@@ -116,6 +130,7 @@ class LocalAlgorithms final : public RegionChecker {
   static constexpr Millis kMostStep{2000};
 
   std::map<std::pair<int, std::string>, History> histories_;
+  std::map<std::string, Count> admitted_by_origin_;  // by tuple
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ struct RequestRecord {
   bool late = false;     // decided with the time of the answer
   Verdict verdict;
 
-  // Whether each process counts by itself.
+  // Whether its counts are not merged: the origin decides it, or each process counts by itself.
   [[nodiscard]] bool is_local() const {
     return algorithm != Algorithm::kSlidingWindow && algorithm != Algorithm::kFixedWindow;
   }

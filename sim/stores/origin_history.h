@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sim/stores/bridge_data.h"
@@ -41,6 +42,8 @@ class OriginHistory {
   [[nodiscard]] virtual Count restored(const CellId& cell) const = 0;
   // All that steps have granted, also what they granted again.
   [[nodiscard]] virtual Count granted(const CellId& cell) const = 0;
+  // All cost that exact calls on a tuple have granted.
+  [[nodiscard]] virtual Count granted_exactly(const std::string& tuple) const = 0;
   // What the region keeps at the origin to share its counts with other regions.
   [[nodiscard]] virtual const BridgeData& bridge() const = 0;
   // In order; before the first entry it was 0.

@@ -83,6 +83,13 @@ std::vector<CellReplay> OriginLink::told_by(const std::vector<CellStep>& steps,
   return told;
 }
 
+void OriginLink::decide(std::vector<ExactCall> what, ExactReply reply) {
+  const auto calls = std::make_shared<const std::vector<ExactCall>>(std::move(what));
+  send<std::vector<ExactAnswer>>(
+      [this, calls](const ExactReply& answer) { far_end_->exact_store()->decide(*calls, answer); },
+      std::move(reply), Traffic::kReplay);
+}
+
 void OriginLink::retire(std::vector<CellRetirement> what, RetirementReply reply) {
   const auto cells = std::make_shared<const std::vector<CellRetirement>>(std::move(what));
   send_last([this, cells, reply = std::move(reply)] { far_end_->retire(*cells, reply); });

@@ -12,7 +12,10 @@
 namespace weir::sim {
 
 // Belongs to the timeline.
-class OriginLink final : public RegionalOrigin, public StepStore, public OriginTransport {
+class OriginLink final : public RegionalOrigin,
+                         public StepStore,
+                         public ExactStore,
+                         public OriginTransport {
  public:
   OriginLink(Timeline& timeline, std::shared_ptr<RegionalOrigin> far_end, uint64_t seed)
       : OriginTransport(timeline, seed), far_end_(std::move(far_end)) {
@@ -26,6 +29,10 @@ class OriginLink final : public RegionalOrigin, public StepStore, public OriginT
   void step(std::vector<CellStep> what, StepReply reply) override;
   [[nodiscard]] StepStore* step_store() override {
     return far_end_->step_store() == nullptr ? nullptr : this;
+  }
+  void decide(std::vector<ExactCall> what, ExactReply reply) override;
+  [[nodiscard]] ExactStore* exact_store() override {
+    return far_end_->exact_store() == nullptr ? nullptr : this;
   }
   [[nodiscard]] std::optional<Membership> membership() const override { return membership_; }
   [[nodiscard]] Reach reach() const override {

@@ -24,7 +24,7 @@ Count sum_without(const Components& components, const Component& excluded) {
 
 }  // namespace
 
-class WatchedOrigin::Endpoint final : public RegionalOrigin, public StepStore {
+class WatchedOrigin::Endpoint final : public RegionalOrigin, public StepStore, public ExactStore {
  public:
   Endpoint(WatchedOrigin& watched, int process)
       : watched_(watched), bridge_(watched.bridge_), process_(process) {}
@@ -51,6 +51,12 @@ class WatchedOrigin::Endpoint final : public RegionalOrigin, public StepStore {
     reply(std::move(totals));
   }
   [[nodiscard]] StepStore* step_store() override { return this; }
+  void decide(std::vector<ExactCall> calls, ExactReply reply) override {
+    std::vector<ExactAnswer> answers;
+    for (const ExactCall& call : calls) answers.push_back(watched_.decide(call));
+    reply(std::move(answers));
+  }
+  [[nodiscard]] ExactStore* exact_store() override { return this; }
   [[nodiscard]] BridgeStore* bridge_store() override { return &bridge_; }
 
  private:
@@ -156,6 +162,21 @@ StepTotals WatchedOrigin::step(int process, const CellStep& step) {
   return result;
 }
 
+ExactAnswer WatchedOrigin::decide(const ExactCall& call) {
+  const WallTime now = clock_.now().wall;
+  exact_.delete_expired(now);
+  ExactAnswer answer = exact_.decide(call, now);
+  // A call that is sent again grants nothing more.
+  if (std::exchange(last_calls_[{call.tuple, call.writer}], call.number) == call.number) {
+    return answer;
+  }
+  for (size_t i = 0; i < answer.decisions.size(); ++i) {
+    if (answer.decisions[i].outcome != Outcome::kAdmitted) continue;
+    granted_exactly_[call.tuple] += call.asks[i].cost;
+  }
+  return answer;
+}
+
 CellTotals WatchedOrigin::write(int process, const CellReplay& replay, Count told) {
   const Components before = components(replay.cell);
   const Count had = count_of(before, replay.writer);
@@ -231,6 +252,8 @@ void WatchedOrigin::replace_all(std::map<CellId, Cell> cells, Loss loss) {
 
 void WatchedOrigin::forget_all() {
   bridge_.data.forget_all();
+  exact_ = {};
+  last_calls_.clear();
   replace_all({}, Loss::kForgot);
 }
 
@@ -242,6 +265,8 @@ void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
     was[id] = {
         .expires_at = cell.expires_at, .components = moment.components, .folded = moment.folded};
   }
+  exact_ = {};
+  last_calls_.clear();
   replace_all(std::move(was), loss);
   bridge_.data.go_back(as_of);
 }

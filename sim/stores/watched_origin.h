@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "origins/exact_tuples.h"
 #include "origins/in_process_origin.h"
 #include "sim/faults/planted_bug.h"
 #include "sim/random.h"
@@ -84,6 +85,10 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
     const auto found = granted_.find(cell);
     return found == granted_.end() ? 0 : found->second;
   }
+  [[nodiscard]] Count granted_exactly(const std::string& tuple) const override {
+    const auto found = granted_exactly_.find(tuple);
+    return found == granted_exactly_.end() ? 0 : found->second;
+  }
   [[nodiscard]] const BridgeData& bridge() const override { return bridge_.data; }
 
  private:
@@ -108,6 +113,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   // `told`: of the total, what the writer says to have admitted.
   [[nodiscard]] CellTotals write(int process, const CellReplay& replay, Count told);
   [[nodiscard]] StepTotals step(int process, const CellStep& step);
+  [[nodiscard]] ExactAnswer decide(const ExactCall& call);
   void retire(const CellRetirement& retired);
   void raise_departed(const std::string& tuple, const CellFloor& floor);
   [[nodiscard]] CellTotals totals(const CellRead& read);
@@ -136,6 +142,9 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   std::map<CellComponent, std::vector<ComponentValue>> component_values_;
   std::map<CellComponent, Lost> lost_;
   std::map<CellId, Count> granted_;
+  origins::ExactTuples exact_;                                        // lost with the rest
+  std::map<std::pair<std::string, Component>, uint64_t> last_calls_;  // numbers
+  std::map<std::string, Count> granted_exactly_;
   std::map<CellComponent, Count> raised_;  // by steps
   std::set<CellId> refused_;               // cells in which a step refused a request
   std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};
