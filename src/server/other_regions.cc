@@ -162,12 +162,14 @@ void OtherRegions::report(const SyncStats& stats) {
   }
   // A ledger that does not answer at all was logged above.
   const bool writable = stats.write_lag == Nanos(0);
-  if (writable != was_writable_ && (writable || readable)) {
-    was_writable_ = writable;
-    if (writable) {
-      command_line::print_error("weir: the ledger {} accepts writes\n", name_);
-    } else {
-      const std::string why = ledger_->last_write_error();
+  if (writable && !write_errors_.empty()) {
+    write_errors_.clear();
+    command_line::print_error("weir: the ledger {} accepts writes\n", name_);
+  }
+  if (!writable && readable) {
+    // The first error may be a timeout, and the next one name the cause: each is logged once.
+    const std::string why = ledger_->last_write_error();
+    if (write_errors_.size() < kMaxWriteErrorsLogged && write_errors_.insert(why).second) {
       command_line::print_error(
           "weir: the ledger {} accepts no writes{}{}; other regions do not see the counts "
           "of this one, and a restart loses new counts\n",

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ledgers/sql/threaded_ledger.h"
@@ -61,6 +62,8 @@ class OtherRegions {
   void report(const DrainReport& drained) const;
 
  private:
+  static constexpr size_t kMaxWriteErrorsLogged = 5;
+
   const Clock& clock_;
   std::string name_ = "none";
   std::shared_ptr<ledgers::ThreadedLedger> ledger_;
@@ -68,7 +71,7 @@ class OtherRegions {
   bool running_ = false;
   // Of the thread that syncs.
   bool was_readable_ = true;
-  bool was_writable_ = true;
+  std::set<std::string> write_errors_;  // that were logged since it accepted writes
   bool logged_rules_ = false;
 };
 
