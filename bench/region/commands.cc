@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/split_mix.h"
+#include "bench/region/connected.h"
 #include "bench/region/region.h"
 #include "bench/requests.h"
 #include "origins/redis/redis_origin.h"
@@ -206,16 +207,9 @@ void await_window(const Clock& clock, Nanos needed) {
   if (left < needed + Millis(500)) ThreadGroup::sleep(left + kSleep);
 }
 
-bool await_origin(const Clock& clock, const origins::RedisOrigin& origin) {
-  const MonoTime end = clock.now().mono + kReplyTimeout;
-  while (origin.reach() != Reach::kPrompt && clock.now().mono < end) ThreadGroup::sleep(kSleep);
-  return origin.reach() == Reach::kPrompt;
-}
-
 // Returns an error; empty: success.
 std::string measure(const CommandsPlan& plan, const Clock& clock,
                     const std::shared_ptr<origins::RedisOrigin>& origin, Executor& executor) {
-  if (!await_origin(clock, *origin)) return "no reply from redis-server: " + origin->last_error();
   Limiter limiter = Limiter::create(clock, {.origin = origin}).value();
   Client client(clock, limiter, executor, plan.keys);
   client.wait(kJoined);
@@ -237,16 +231,9 @@ std::string measure(const CommandsPlan& plan, const Clock& clock,
 }  // namespace
 
 int measure_commands(const CommandsPlan& plan) {
-  const Clock& clock = system_clock();
-  const auto origin = origins::make_redis_origin(clock, {.address = {.port = plan.port}});
-  platform::ThreadExecutor executor;
-  executor.start();
-  origin->start();
-  const std::string error = measure(plan, clock, origin, executor);
-  origin->stop();
-  executor.stop();
-  if (!error.empty()) fmt::print(stderr, "weir_region_bench: {}\n", error);
-  return error.empty() ? 0 : 1;
+  return measure_connected(plan.port, [&](const auto& clock, const auto& origin, auto& executor) {
+    return measure(plan, clock, origin, executor);
+  });
 }
 
 }  // namespace weir::bench

@@ -5,21 +5,17 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-#include <cstdio>
 #include <future>
 #include <string>
 
+#include "bench/region/connected.h"
 #include "bench/region/region.h"
 #include "origins/redis/redis_origin.h"
 #include "platform/thread_executor.h"
-#include "platform/thread_group.h"
 #include "weir/limiter.h"
 
 namespace weir::bench {
 namespace {
-
-constexpr Millis kConnectTimeout{5000};
 
 // All callers run on one thread.
 class Callers {
@@ -73,11 +69,6 @@ class Callers {
 std::string measure(const ExactPlan& plan, const Clock& clock,
                     const std::shared_ptr<origins::RedisOrigin>& origin,
                     platform::ThreadExecutor& executor) {
-  const MonoTime end = clock.now().mono + kConnectTimeout;
-  while (origin->reach() != Reach::kPrompt && clock.now().mono < end) {
-    platform::ThreadGroup::sleep(Millis(1));
-  }
-  if (origin->reach() != Reach::kPrompt) return "no reply from redis-server";
   Limiter limiter = Limiter::create(clock, {.origin = origin}).value();
   Callers callers(clock, limiter, executor, plan);
   const Nanos took = callers.run();
@@ -95,16 +86,9 @@ std::string measure(const ExactPlan& plan, const Clock& clock,
 }  // namespace
 
 int measure_exact(const ExactPlan& plan) {
-  const Clock& clock = system_clock();
-  const auto origin = origins::make_redis_origin(clock, {.address = {.port = plan.port}});
-  platform::ThreadExecutor executor;
-  executor.start();
-  origin->start();
-  const std::string error = measure(plan, clock, origin, executor);
-  origin->stop();
-  executor.stop();
-  if (!error.empty()) fmt::print(stderr, "weir_region_bench: {}\n", error);
-  return error.empty() ? 0 : 1;
+  return measure_connected(plan.port, [&](const auto& clock, const auto& origin, auto& executor) {
+    return measure(plan, clock, origin, executor);
+  });
 }
 
 }  // namespace weir::bench

@@ -36,13 +36,15 @@ class TwoCells {
   algorithms::WindowCounts counts_{};
 };
 
-class FixedWindow {
+// Both windows differ in the decision only.
+template <auto& kDecide>
+class Windows {
  public:
-  explicit FixedWindow(const Limit& limit) : limit_(limit) {}
+  explicit Windows(const Limit& limit) : limit_(limit) {}
   bool admit(WallTime now, Count cost) {
     const auto at = algorithms::position_of(now, limit_.duration);
     const auto ask = algorithms::Ask{.capacity = limit_.limit, .cost = cost};
-    const bool admitted = algorithms::decide_fixed(at, cells_.at(at), ask).admitted();
+    const bool admitted = kDecide(at, cells_.at(at), ask).admitted();
     if (admitted) cells_.charge(cost);
     return admitted;
   }
@@ -51,22 +53,8 @@ class FixedWindow {
   Limit limit_;
   TwoCells cells_;
 };
-
-class SlidingWindow {
- public:
-  explicit SlidingWindow(const Limit& limit) : limit_(limit) {}
-  bool admit(WallTime now, Count cost) {
-    const auto at = algorithms::position_of(now, limit_.duration);
-    const auto ask = algorithms::Ask{.capacity = limit_.limit, .cost = cost};
-    const bool admitted = algorithms::decide_sliding(at, cells_.at(at), ask).admitted();
-    if (admitted) cells_.charge(cost);
-    return admitted;
-  }
-
- private:
-  Limit limit_;
-  TwoCells cells_;
-};
+using FixedWindow = Windows<algorithms::decide_fixed>;
+using SlidingWindow = Windows<algorithms::decide_sliding>;
 
 class StrictWindow {
  public:
