@@ -29,7 +29,8 @@ class WEIR_EXPORT ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(const Clock& clock);
   explicit ThreadExecutor(const Clock&&) = delete;
-  ~ThreadExecutor() override;  // stop()
+  // stop(). A task may destroy its executor: the tasks that wait are dropped then.
+  ~ThreadExecutor() override;
   ThreadExecutor(const ThreadExecutor&) = delete;
   ThreadExecutor& operator=(const ThreadExecutor&) = delete;
 
@@ -44,7 +45,7 @@ class WEIR_EXPORT ThreadExecutor final : public Executor {
  private:
   struct Thread;
   const Clock& clock_;
-  const std::unique_ptr<Thread> thread_;
+  std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace weir

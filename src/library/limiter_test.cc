@@ -391,13 +391,12 @@ TEST(Limiter, AdmitsExactlyTheLimitOnManyThreadsInEveryAlgorithm) {
   const auto origin = make_in_process_origin(system_clock());
   std::vector<Limiter> limiters;
   for (const uint64_t seed : {1, 2}) {
-    limiters.push_back(
-        std::move(Limiter::create(system_clock(), {.origin = origin,
-                                                   .consistency = Consistency::kExact,
-                                                   .read_deadline = Millis(10'000),
-                                                   .capacity = 1024,
-                                                   .seed = seed})
-                      .value()));
+    limiters.push_back(Limiter::create(system_clock(), {.origin = origin,
+                                                        .consistency = Consistency::kExact,
+                                                        .read_deadline = Millis(10'000),
+                                                        .capacity = 1024,
+                                                        .seed = seed})
+                           .value());
   }
   for (int algorithm = 0; algorithm < kAlgorithmCount; ++algorithm) {
     Request request = window_request("threads", kLimit);

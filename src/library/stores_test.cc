@@ -137,5 +137,27 @@ TEST(StoreLifetime, EndsOnAnotherThreadIfItsOwnThreadReleasesIt) {
   EXPECT_FALSE(on_own_thread.get_future().get());
 }
 
+// An origin that owns its executor may be released by one of its own replies, if the limiter is
+// destroyed meanwhile.
+TEST(ThreadExecutorLifetime, EndsInATaskOfItsOwn) {
+  std::promise<void> owned;
+  std::promise<void> ended;
+  std::shared_ptr<int> waiting = std::make_shared<int>(0);
+  std::weak_ptr<int> dropped = waiting;
+  auto executor = std::make_unique<ThreadExecutor>(system_clock());
+  ThreadExecutor& thread = *executor;
+  thread.post([&, last = std::move(executor)]() mutable {
+    owned.get_future().get();
+    last.reset();
+    EXPECT_TRUE(dropped.expired());
+    ended.set_value();
+  });
+  thread.post([waiting] { ADD_FAILURE() << "its owner is gone"; });
+  waiting.reset();
+  thread.start();
+  owned.set_value();
+  ended.get_future().get();
+}
+
 }  // namespace
 }  // namespace weir

@@ -1,3 +1,4 @@
+#include <thread>
 #include <utility>
 
 #include "platform/thread_executor.h"
@@ -11,7 +12,13 @@ struct ThreadExecutor::Thread {
 
 ThreadExecutor::ThreadExecutor(const Clock& clock)
     : clock_(clock), thread_(std::make_unique<Thread>()) {}
-ThreadExecutor::~ThreadExecutor() = default;
+
+ThreadExecutor::~ThreadExecutor() {
+  if (!thread_->executor.is_own_thread()) return;
+  // A thread cannot join itself: another one does, after the task that runs now.
+  thread_->executor.drop_tasks();
+  std::thread([last = std::move(thread_)] {}).detach();
+}
 
 void ThreadExecutor::start() {
   thread_->executor.start();

@@ -31,6 +31,15 @@ void ThreadExecutor::stop() {
   thread_.join();
 }
 
+void ThreadExecutor::drop_tasks() {
+  std::deque<Task> ready;
+  std::multimap<MonoTime, Task> later;
+  // Destroyed without the lock: a destructor may post.
+  const base::MutexLock lock(mutex_);
+  ready.swap(ready_);
+  later.swap(later_);
+}
+
 void ThreadExecutor::post(Task task) {
   {
     const base::MutexLock lock(mutex_);

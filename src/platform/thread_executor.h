@@ -21,6 +21,12 @@ class ThreadExecutor final : public Executor {
 
   void start();
   void stop();
+  // Drops the tasks that wait.
+  void drop_tasks();
+  // True if the caller is a task of this executor.
+  [[nodiscard]] bool is_own_thread() const {
+    return thread_.get_id() == std::this_thread::get_id();
+  }
 
   void post(Task task) override;
   void post_at(MonoTime when, Task task) override;
@@ -30,7 +36,7 @@ class ThreadExecutor final : public Executor {
   // The next task that is ready or due; none once stopping.
   [[nodiscard]] Task next_task();
 
-  std::thread thread_;  // used by start() and stop() only
+  std::thread thread_;  // changed by start() and stop() only
 
   base::StdMutex mutex_;
   base::ConditionVariable wake_;
