@@ -13,7 +13,7 @@ import { kRootKey } from './server.mjs';
 
 const kDuration = 2000; // ms; nodes use their allowance in the first tenth
 const kWindows = 6;
-const kMostWindows = 12;
+const kMostWindows = 30;
 const kConverge = 1.25;
 
 const policies = ['local', 'share', 'deny'];
@@ -55,6 +55,7 @@ function windowOf(region, key, results) {
   });
   return {
     detail,
+    end: results[0].reset,
     admitted: admittedOf(results),
     isClean: !results.some(isDegraded),
     isFull: region.nodes.every((node) => requests(node) > key.most),
@@ -72,9 +73,12 @@ const row = (name, key, windows) => ({
   largest: largest(windows),
 });
 
-// Windows after one in which every node saw a refusal: Redis decides every request.
-const isStrict = (window, i, windows) =>
-  i > 0 && window.isClean && window.isFull && windows[i - 1].isClean && windows[i - 1].isFull;
+// Windows right after one in which every node saw a refusal: Redis decides every request. On a slow
+// machine a burst may miss a window.
+const isStrict = (duration) => (window, i, windows) =>
+  i > 0 &&
+  [windows[i - 1], window].every(({ isClean, isFull }) => isClean && isFull) &&
+  window.end - windows[i - 1].end === duration;
 
 // Sends one request to every node, so that each knows the key and uses its allowance in the first burst.
 // Then sends more than the limit to every node at each window start, until enough windows could be
@@ -85,7 +89,7 @@ async function burstEveryWindow(region, key, { send = burst, strict = kWindows -
   await windowStart(key.duration);
   await rest(key.duration / 2);
   for (const node of region.nodes) await send(node, key, 1);
-  for (let i = 0; i < kMostWindows && windows.filter(isStrict).length < strict; ++i) {
+  for (let i = 0; i < kMostWindows && windows.filter(isStrict(key.duration)).length < strict; ++i) {
     await windowStart(key.duration);
     const count = key.most + Math.max(3, Math.ceil(key.most / 5));
     results.push(...(await Promise.all(region.nodes.map((node) => send(node, key, count)))).flat());
@@ -97,11 +101,11 @@ async function burstEveryWindow(region, key, { send = burst, strict = kWindows -
 // `first`: the largest part of the limit in a window that does not follow a refusal.
 function assertBound(key, windows, { first = kConverge, strict = kWindows - 1 } = {}) {
   const text = `${JSON.stringify(key)}: ${shown(windows)}`;
-  assert.ok(windows.filter(isStrict).length >= strict, `too few windows: ${text}`);
+  assert.ok(windows.filter(isStrict(key.duration)).length >= strict, `too few windows: ${text}`);
   for (const [i, window] of windows.entries()) {
     if (!window.isClean) continue;
     assert.ok(window.admitted <= first * key.most, text);
-    if (!isStrict(window, i, windows)) continue;
+    if (!isStrict(key.duration)(window, i, windows)) continue;
     // A sliding window also counts the last one.
     if (key.algorithm === 'sliding_window') assert.ok(window.admitted <= key.most, text);
     else assert.equal(window.admitted, key.most, `${text}\n${details(windows.slice(i - 1, i + 1))}`);
@@ -152,7 +156,7 @@ describe('in every window', { concurrency: true }, () => {
   test('a burst keeps its bound while nodes join one by one', async () => {
     const region = regions.growing;
     const windows = [];
-    for (let i = 0; i < kMostWindows; ++i) {
+    for (let i = 0; i < 2 * kWindows; ++i) {
       const key = newKey(100);
       const results = [];
       const send = async (nodes, count) =>
