@@ -139,6 +139,7 @@ TEST(Fleet, HotKeyOfASingleRegionCostsAtMostOneRowPerWindowAndProcess) {
 
 TEST(Fleet, FloodOfFreshKeysStaysWithinItsBudgetAndAffectsNoOtherKey) {
   constexpr uint32_t kBudget = 250;  // rows per second of each region
+  constexpr double kFlood = 30'000;  // requests per second
   Scenario scenario = scenario_of(3, 6, {.rows_per_second = 3 * kBudget});
   scenario.measured = Millis(35'000);
   scenario.settings.capacity = size_t{1} << 16;
@@ -146,7 +147,7 @@ TEST(Fleet, FloodOfFreshKeysStaysWithinItsBudgetAndAffectsNoOtherKey) {
   scenario.traffic = {{.limit = "api", .keys = 50, .demand = {1.5, 1.5}},
                       {.limit = "address",
                        .shape = Shape::kFresh,
-                       .demand = {90'000, 90'000},
+                       .demand = {kFlood, kFlood},
                        .unit = StreamPlan::Unit::kRequests,
                        .regions = {"r0"},
                        .begins = Millis(10'000),

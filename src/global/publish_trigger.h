@@ -61,13 +61,14 @@ class PublishTrigger {
   void forget_due();
 
   // How long the oldest due cell has waited for the bridge, and how many wait. As of the last
-  // evaluation of each.
+  // evaluation of each. Thousands of cells are not counted again at once.
   struct Waiting {
     size_t cells = 0;
     Nanos longest{0};
-    std::set<Tenant> late = {};  // with a cell that has waited for longer than kMaxInFlight
+    // With a cell that waits for longer than kMaxInFlight, or may before the next count.
+    std::set<Tenant> late = {};
   };
-  [[nodiscard]] Waiting waiting(Instant now);
+  [[nodiscard]] const Waiting& waiting(Instant now);
 
   // Cells with a reason to publish for which there was no memory, and when the last one was
   // skipped. The next charge, refusal or change evaluates such a tuple again.
@@ -118,6 +119,8 @@ class PublishTrigger {
   SharedTupleTimers timers_;
   std::vector<regional::DueCell> due_;
   std::vector<CellId> waiting_;  // asked of the bridge, and not known to be published
+  Waiting counted_;              // of `waiting_`
+  MonoTime count_again_at_{};
   size_t scan_at_ = ~size_t{0};
   Skipped skipped_;
   Millis longest_window_{0};

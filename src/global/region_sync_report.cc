@@ -216,7 +216,7 @@ void RegionSync::update_stats(Instant now) {
 
   const BridgePublisher::Stats& published = publisher_.stats();
   const BridgeImporter::Stats& imported = importer_.stats();
-  const PublishTrigger::Waiting waiting = trigger_.waiting(now);
+  const PublishTrigger::Waiting& waiting = trigger_.waiting(now);
   const auto rows = [&](PublishReason reason) {
     return published.rows[static_cast<size_t>(reason)];
   };
