@@ -42,7 +42,8 @@ class RepositoryScenario : public ::testing::TestWithParam<std::string> {};
 TEST_P(RepositoryScenario, MeetsItsExpectationsAndGivesTheSameResultTwice) {
   const Results results = run(GetParam());
   // Each of these takes as long as ten others.
-  const bool is_long = GetParam() == "growth" || GetParam() == "attack-contended-starves-presence" ||
+  const bool is_long = GetParam() == "growth" ||
+                       GetParam() == "attack-contended-starves-presence" ||
                        GetParam() == "attack-flood-of-fresh-keys";
   if (!is_long) {
     EXPECT_EQ(run(GetParam()).fingerprint, results.fingerprint);
