@@ -298,6 +298,11 @@ struct ExactCall {
   // The calls of one writer on one tuple have growing numbers, and one is made at a time. A call
   // that is sent again has the same number and the same asks.
   uint64_t number = 0;
+  // What the writer has admitted by itself on the tuple, in all, and how much of it the origin has
+  // acknowledged. The origin charges the rest first, whether it fits or not.
+  Count own = 0;
+  Count acked = 0;
+  Millis strict_for{0};        // how long a refusal matters to all writers
   std::vector<ExactAsk> asks;  // in the order of arrival
 };
 
@@ -314,6 +319,8 @@ struct ExactAnswer {
   WallTime at{};                         // when it was decided, by the clock of the origin
   uint64_t version = 0;                  // how many calls had changed the state before this one
   bool changed = false;                  // this one did, too
+  Count charged = 0;                     // of what the writer had admitted by itself
+  bool strict = false;                   // a request was refused within `strict_for`
   std::vector<ExactDecision> decisions;  // one for each ask; none: the call could not be decided
 };
 
@@ -326,9 +333,10 @@ class WEIR_EXPORT ExactStore {
  public:
   virtual ~ExactStore() = default;
 
-  // Decides the asks of each call in order, each call in one atomic step, by the clock of the
-  // origin. An admitted cost changes the state; so does any cost at another rate, which converts a
-  // backlog. Time does not run backwards within a tuple.
+  // Charges what the writer has admitted by itself, then decides the asks in order, each call in
+  // one atomic step, by the clock of the origin. A charged or admitted cost changes the state; so
+  // does any cost at another rate, which converts a backlog. Time does not run backwards within a
+  // tuple.
   //
   // A call with the number of the writer's last call that changed the tuple gets the same answer,
   // and nothing is charged again. The origin remembers such calls of at least kExactWriters writers

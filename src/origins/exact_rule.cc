@@ -76,7 +76,23 @@ ExactClass exact_class(Algorithm algorithm) {
   return algorithm == Algorithm::kSlidingLog ? ExactClass::kLog : ExactClass::kBacklog;
 }
 
-ExactAnswer decide(const ExactCall& call, WallTime clock, BacklogState& state) {
+bool is_strict(const ExactCall& call, const ExactAnswer& answer, std::optional<WallTime> refused) {
+  if (call.strict_for <= Millis(0)) return false;
+  const bool refuses = std::any_of(
+      answer.decisions.begin(), answer.decisions.end(),
+      [](const ExactDecision& decision) { return decision.outcome == Outcome::kDenied; });
+  if (refuses) return true;
+  // A mark of the future was made before the clock was set back.
+  return refused && *refused <= answer.at + call.strict_for &&
+         answer.at - *refused < call.strict_for;
+}
+
+bool must_mark(const ExactCall& call, const ExactAnswer& answer, std::optional<WallTime> refused) {
+  if (!is_strict(call, answer, std::nullopt)) return false;
+  return !refused || *refused > answer.at || answer.at - *refused >= call.strict_for / 4;
+}
+
+ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, BacklogState& state) {
   if (was_set_back(clock, state.at, call.duration)) {
     state.ms -= (state.at - clock).count();
     state.at = clock;
@@ -84,7 +100,14 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, BacklogState& state) {
   const WallTime now = std::max(clock, state.at);
   const Pace pace = algorithms::pace_of(call.limit, call.duration);
   Backlog backlog = backlog_of(call, now, state, pace);
-  ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
+  ExactAnswer answer{.at = now,
+                     .version = state.version,
+                     .changed = untold > 0,
+                     .charged = untold,
+                     .decisions = {}};
+  backlog.tat = {static_cast<uint64_t>(
+      std::min(Wide{backlog.tat.since_epoch} + Wide{untold} * pace.num,
+               std::min(Wide{algorithms::kMaxBurstPulses}, Wide{kMaxDrainMs} * pace.den)))};
   for (const ExactAsk& ask : call.asks) {
     const auto decision = algorithms::decide_backlog(now, backlog, pace,
                                                      {.capacity = ask.capacity, .cost = ask.cost});
@@ -104,7 +127,7 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, BacklogState& state) {
   return answer;
 }
 
-ExactAnswer decide(const ExactCall& call, WallTime clock, RingState& state) {
+ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, RingState& state) {
   if (was_set_back(clock, state.at, call.duration)) {
     state.at = clock;
     state.cells.clear();
@@ -117,7 +140,12 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, RingState& state) {
     if (sequence < oldest || sequence > at.sequence) continue;
     counts[static_cast<size_t>(sequence - oldest)] = count;
   }
-  ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
+  ExactAnswer answer{.at = now,
+                     .version = state.version,
+                     .changed = untold > 0,
+                     .charged = untold,
+                     .decisions = {}};
+  counts.back() = base::saturating_add(counts.back(), untold);
   for (const ExactAsk& ask : call.asks) {
     const Decision decision =
         algorithms::decide_ring(at, counts, {.capacity = ask.capacity, .cost = ask.cost});
@@ -137,7 +165,7 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, RingState& state) {
   return answer;
 }
 
-ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state) {
+ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, LogState& state) {
   if (was_set_back(clock, state.at, call.duration)) {
     state.at = clock;
     state.left = state.total;
@@ -156,7 +184,7 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state) {
         [](const LogState::Entry& entry, Count unit) { return entry.last < unit; });
     return found->stamp;
   };
-  ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
+  ExactAnswer answer{.at = now, .version = state.version, .charged = untold, .decisions = {}};
   const auto admit = [&](Count cost) {
     if (cost == 0) return;
     answer.changed = true;
@@ -164,6 +192,7 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state) {
     if (entries.empty() || entries.back().stamp != now) entries.push_back({.stamp = now});
     entries.back().last = state.total;
   };
+  admit(untold);
   answer.decisions = decide_log_asks(call, now, stamp_back, admit);
   if (!answer.changed) return answer;
   ++state.version;
@@ -171,7 +200,7 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state) {
   return answer;
 }
 
-ExactAnswer decide(const ExactCall& call, WallTime now, const LogSummary& log) {
+ExactAnswer decide(const ExactCall& call, Count untold, WallTime now, const LogSummary& log) {
   Count used = log.used;
   WallTime newest = log.newest;
   const auto stamp_back = [&](size_t i, Count back) {
@@ -182,13 +211,14 @@ ExactAnswer decide(const ExactCall& call, WallTime now, const LogSummary& log) {
     // Of the others only counts that they are in the window.
     return asked ? log.must_have_left[i] : now;
   };
-  ExactAnswer answer{.at = now, .version = log.version, .decisions = {}};
+  ExactAnswer answer{.at = now, .version = log.version, .charged = untold, .decisions = {}};
   const auto admit = [&](Count cost) {
     if (cost == 0) return;
     answer.changed = true;
     used += cost;
     newest = now;
   };
+  admit(untold);
   answer.decisions = decide_log_asks(call, now, stamp_back, admit);
   return answer;
 }

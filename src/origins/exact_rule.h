@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "algorithms/backlog.h"
 #include "algorithms/sliding_log.h"
 #include "algorithms/strict_ring.h"
+#include "base/wide.h"
 #include "weir/origin.h"
 
 namespace weir::origins {
@@ -56,11 +58,28 @@ struct LogState {
   std::deque<Entry> entries{};  // of the other units, oldest first
 };
 
-// Decides a call at the time `clock`. If it changes the state, the version grows by one. A log also
-// drops what has left its window.
-[[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, BacklogState& state);
-[[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, RingState& state);
-[[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state);
+// What the origin has to charge of the writer's own admissions. `told`: up to where its last call
+// that changed the tuple was charged; 0: none is remembered.
+[[nodiscard]] inline Count untold(const ExactCall& call, Count told) {
+  return base::saturating_sub(call.own, std::max(call.acked, told));
+}
+
+// Charges `untold`, then decides a call at the time `clock`. If it changes the state, the version
+// grows by one. A log also drops what has left its window.
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock,
+                                 BacklogState& state);
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock,
+                                 RingState& state);
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock,
+                                 LogState& state);
+
+// Whether a writer must ask about every request, after a refusal at the time `refused` or in the
+// answer itself.
+[[nodiscard]] bool is_strict(const ExactCall& call, const ExactAnswer& answer,
+                             std::optional<WallTime> refused);
+// A mark is renewed after a part of the time for which it matters.
+[[nodiscard]] bool must_mark(const ExactCall& call, const ExactAnswer& answer,
+                             std::optional<WallTime> refused);
 
 // From then on the state is as good as none.
 [[nodiscard]] WallTime empty_at(const BacklogState& state);
@@ -76,8 +95,9 @@ struct LogSummary {
   std::vector<WallTime> must_have_left{};  // for each ask that is denied: the stamp of its last
                                            // unit that must leave; kNoStamp for the others
 };
-// `now` is the time of the decision.
-[[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime now, const LogSummary& log);
+// `now` is the time of the decision. The summary is from before `untold` was charged.
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count untold, WallTime now,
+                                 const LogSummary& log);
 
 // An amount of cost as the time in which it drains; at most kMaxExactDrain and one ms.
 struct DrainTime {

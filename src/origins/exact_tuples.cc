@@ -17,37 +17,46 @@ State& state_in(Variant& variant) {
 ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
   const auto [found, created] = tuples_.try_emplace(call.tuple);
   Tuple& tuple = found->second;
+  Count told = 0;
   if (const auto last = tuple.writers.find(call.writer); last != tuple.writers.end()) {
     if (last->second.number == call.number) return last->second.answer;
     // A message that was delayed: nobody waits for it.
     if (last->second.number > call.number) return {};
+    told = last->second.own;
   }
+  const Count charged = untold(call, told);
   ExactAnswer answer;
   WallTime empty{};
   switch (exact_class(call.algorithm)) {
     case ExactClass::kBacklog: {
       auto& state = state_in<BacklogState>(tuple.state);
-      answer = origins::decide(call, now, state);
+      answer = origins::decide(call, charged, now, state);
       empty = empty_at(state);
       break;
     }
     case ExactClass::kRing: {
       auto& state = state_in<RingState>(tuple.state);
-      answer = origins::decide(call, now, state);
+      answer = origins::decide(call, charged, now, state);
       empty = empty_at(state, call.duration);
       break;
     }
     case ExactClass::kLog: {
       auto& state = state_in<LogState>(tuple.state);
-      answer = origins::decide(call, now, state);
+      answer = origins::decide(call, charged, now, state);
       empty = empty_at(state, call.duration);
       break;
     }
   }
-  if (answer.changed) {
+  answer.strict = is_strict(call, answer, tuple.refused);
+  const bool marks = must_mark(call, answer, tuple.refused);
+  if (marks) {
+    tuple.refused = answer.at;
+    empty = std::max(empty, answer.at + call.strict_for);
+  }
+  if (answer.changed || marks) {
     tuple.kept_until = std::max(tuple.kept_until, empty + kRemembered);
     if (created) by_expiry_.emplace(tuple.kept_until, call.tuple);
-    remember(tuple, call, answer);
+    if (answer.changed) remember(tuple, call, answer);
   } else if (created) {
     tuples_.erase(found);
   }
@@ -55,7 +64,7 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
 }
 
 void ExactTuples::remember(Tuple& tuple, const ExactCall& call, const ExactAnswer& answer) {
-  tuple.writers[call.writer] = {.number = call.number, .answer = answer};
+  tuple.writers[call.writer] = {.number = call.number, .own = call.own, .answer = answer};
   if (tuple.writers.size() <= kExactWriters) return;
   const auto oldest = std::min_element(
       tuple.writers.begin(), tuple.writers.end(),

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -30,11 +31,13 @@ class ExactTuples {
  private:
   struct LastCall {
     uint64_t number = 0;
+    Count own = 0;  // charged up to there
     ExactAnswer answer{};
   };
   struct Tuple {
     std::variant<std::monostate, BacklogState, RingState, LogState> state;
     std::map<Component, LastCall> writers{};
+    std::optional<WallTime> refused{};  // the last refusal that was marked
     WallTime kept_until{};
   };
 

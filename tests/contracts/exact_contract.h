@@ -152,9 +152,63 @@ TYPED_TEST_P(ExactContract, RemembersTheLastCallsOfManyWriters) {
   }
 }
 
+TYPED_TEST_P(ExactContract, ChargesOnceWhatAWriterAdmittedByItself) {
+  for (const Algorithm algorithm : this->kAlgorithms) {
+    const auto tell = [&](Count own, Count acked, Component writer) {
+      ExactCall call = this->call(algorithm, {{0, 20}}, writer);
+      call.own = own;
+      call.acked = acked;
+      return call;
+    };
+    const ExactCall first = tell(6, 0, this->kNode);
+    EXPECT_EQ(this->decide(first).charged, 6u);
+    EXPECT_EQ(this->decide(first).charged, 6u) << "the answer to a repeated call";
+    // The answer was lost: the writer does not know that it was charged.
+    const auto second = this->decide(tell(9, 0, this->kNode));
+    EXPECT_EQ(second.charged, 3u);
+    EXPECT_EQ(second.decisions[0].remaining, 11u);
+    EXPECT_EQ(this->decide(tell(4, 0, this->kSibling)).charged, 4u);
+    const auto third = this->decide(tell(9, 9, this->kNode));
+    EXPECT_EQ(third.charged, 0u);
+    EXPECT_FALSE(third.changed);
+    EXPECT_EQ(third.decisions[0].remaining, 7u);
+  }
+}
+
+TYPED_TEST_P(ExactContract, ChargesWhatAWriterAdmittedByItselfAlsoIfItDoesNotFit) {
+  for (const Algorithm algorithm : this->kAlgorithms) {
+    ExactCall call = this->call(algorithm, {{1, 10}, {0, 10}});
+    call.own = 14;
+    const auto answer = this->decide(call);
+    EXPECT_EQ(this->outcomes(answer), (std::vector{this->kNo, this->kNo}));
+    EXPECT_EQ(answer.decisions[1].remaining, 0u);
+    // All 14 count: a larger capacity has 6 left.
+    const auto larger = this->decide(this->call(algorithm, {{0, 20}}));
+    EXPECT_EQ(larger.decisions[0].remaining, 6u);
+  }
+}
+
+TYPED_TEST_P(ExactContract, TellsAllWritersOfARefusal) {
+  for (const Algorithm algorithm : this->kAlgorithms) {
+    const auto ask = [&](Count cost, Component writer, Millis strict_for = Millis(60'000)) {
+      ExactCall call = this->call(algorithm, {{cost, 10}}, writer);
+      call.strict_for = strict_for;
+      return this->decide(call).strict;
+    };
+    EXPECT_FALSE(ask(4, this->kNode));
+    EXPECT_FALSE(ask(11, this->kNode)) << "more than the capacity says nothing";
+    EXPECT_FALSE(ask(0, this->kSibling));
+    EXPECT_TRUE(ask(7, this->kNode));
+    EXPECT_TRUE(ask(0, this->kSibling));
+    EXPECT_FALSE(ask(0, this->kSibling, Millis(0)));
+  }
+}
+
 REGISTER_TYPED_TEST_SUITE_P(ExactContract, GrantsWhatFitsInOrder,
-                            DecidesTheCallsOfAllWritersOnOneState, ChargesARepeatedCallOnce,
-                            IgnoresACallThatIsOlderThanTheLastOfItsWriter,
+                            ChargesOnceWhatAWriterAdmittedByItself,
+                            ChargesWhatAWriterAdmittedByItselfAlsoIfItDoesNotFit,
+                            TellsAllWritersOfARefusal, DecidesTheCallsOfAllWritersOnOneState,
+                            ChargesARepeatedCallOnce, IgnoresACallThatIsOlderThanTheLastOfItsWriter,
                             ChangesNothingByAPeekOrADenial, KeepsTheWaitingUnitsWhenTheRateChanges,
                             RemembersTheLastCallsOfManyWriters);
 

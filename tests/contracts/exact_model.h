@@ -26,7 +26,11 @@ namespace weir::contracts {
 
 class ExactModel {
  public:
-  [[nodiscard]] std::vector<ExactDecision> decide(const ExactCall& call, WallTime now) {
+  // `charged`: what the writer had admitted by itself.
+  [[nodiscard]] std::vector<ExactDecision> decide(const ExactCall& call, Count charged,
+                                                  WallTime now) {
+    constexpr Count kAnyCapacity = Count{1} << 40;
+    if (charged > 0) (void)decide_one(call, now, {.capacity = kAnyCapacity, .cost = charged});
     std::vector<ExactDecision> decisions;
     for (const ExactAsk& each : call.asks) {
       const algorithms::Ask ask{.capacity = each.capacity, .cost = each.cost};
@@ -110,7 +114,7 @@ inline uint64_t check_history(std::vector<ExactEvent> events) {
                  std::to_string(event.call.duration.count()) + ", at " +
                  std::to_string(event.answer.at.time_since_epoch().count()));
     EXPECT_EQ(event.answer.version, version);
-    const auto expected = model.decide(event.call, event.answer.at);
+    const auto expected = model.decide(event.call, event.answer.charged, event.answer.at);
     EXPECT_EQ(event.answer.decisions.size(), expected.size());
     if (::testing::Test::HasFailure()) return version;
     for (size_t i = 0; i < expected.size(); ++i) {

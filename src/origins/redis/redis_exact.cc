@@ -101,24 +101,24 @@ std::string granted_in(const ExactAnswer& answer) {
 }
 
 // The answer to a call that a script has decided; none: the reply is not one.
-std::optional<ExactAnswer> answer_in(const ExactCall& call, WallTime clock, std::string_view found,
-                                     std::string granted) {
+std::optional<ExactAnswer> answer_in(const ExactCall& call, Count charged, WallTime clock,
+                                     std::string_view found, std::string granted) {
   ExactAnswer answer;
   switch (exact_class(call.algorithm)) {
     case ExactClass::kBacklog: {
       BacklogState state = backlog_in(found);
-      answer = decide(call, clock, state);
+      answer = decide(call, charged, clock, state);
       break;
     }
     case ExactClass::kRing: {
       RingState state = ring_in(found);
-      answer = decide(call, clock, state);
+      answer = decide(call, charged, clock, state);
       break;
     }
     case ExactClass::kLog: {
       const auto log = log_in(found, granted);
       if (!log || log->must_have_left.size() != call.asks.size()) return std::nullopt;
-      answer = decide(call, std::max(clock, log->at), *log);
+      answer = decide(call, charged, std::max(clock, log->at), *log);
       break;
     }
   }
@@ -153,9 +153,18 @@ struct RedisOrigin::Worker::ExactCalls {
     answers[item] = ExactAnswer{};
     if (items.size() == 1 && items[0].integer == 2) return true;  // nobody waits for it
     int64_t time = 0;
-    if (items.size() != 4 || !parse(items[1].text, time)) return false;
-    auto answer = answer_in(calls[item], time_of(time), items[2].text, std::string(items[3].text));
+    Count charged = 0;
+    int64_t refused = 0;
+    if (items.size() != 6 || !parse(items[1].text, time) || !parse(items[4].text, charged) ||
+        !parse(items[5].text, refused)) {
+      return false;
+    }
+    const ExactCall& call = calls[item];
+    auto answer =
+        answer_in(call, charged, time_of(time), items[2].text, std::string(items[3].text));
     if (!answer) return false;
+    answer->strict =
+        is_strict(call, *answer, refused > 0 ? std::optional(time_of(refused)) : std::nullopt);
     answers[item] = std::move(answer);
     return true;
   }
@@ -178,7 +187,8 @@ Script RedisOrigin::Worker::add_exact(Pipeline& commands, const ExactCall& call)
     for (const uint64_t number : numbers) values.push_back(std::to_string(number));
   };
   const auto duration = static_cast<uint64_t>(call.duration.count());
-  add_numbers({call.number, duration});
+  add_numbers({call.number, duration, call.acked, call.own,
+               static_cast<uint64_t>(call.strict_for.count())});
   Script script = Script::kBacklog;
   switch (exact_class(call.algorithm)) {
     case ExactClass::kBacklog: {

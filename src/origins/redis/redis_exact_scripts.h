@@ -11,11 +11,15 @@
 
 namespace weir::origins {
 
-// What the scripts have in common. ARGV: the writer, then numbers: that of the call, the duration.
+// What the scripts have in common. ARGV: the writer, then numbers: that of the call, the duration,
+// what the writer has admitted by itself and was acknowledged of that, what it has admitted in all,
+// and for how long a refusal matters.
 //
 // The field `s` of the hash KEYS[1] is the state; the first two numbers in it are the version and
 // the time of the last admission. The field `w` + writer is the last call of the writer that
-// changed the state: its number, its time, what was granted, and the state that it found.
+// changed the state: its number, its time, what the writer had admitted by itself, how much of that
+// the call charged, what was granted, and the state that it found. The field `r` is the time of the
+// last refusal that was marked.
 inline constexpr std::string_view kExactCallText = R"(
 local numbers = {}
 for i = 2, #ARGV do
@@ -25,28 +29,37 @@ for i = 2, #ARGV do
   end
 end
 local field, number, duration = 'w' .. ARGV[1], numbers[2], numbers[3]
-if #ARGV < 3 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
+local acked, own, strict_for = numbers[4], numbers[5], numbers[6]
+if #ARGV < 6 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
 local function text(value) return string.format('%.0f', value) end
+local hash = redis.call('HMGET', KEYS[1], field, 's', 'r')
+local told, refused = 0, tonumber(hash[3]) or 0
+local charged = 0
 local function remember(now, granted, found)
-  local value = text(number) .. ' ' .. text(now) .. ' ' .. granted .. ' ' .. found
+  local value = text(number) .. ' ' .. text(now) .. ' ' .. text(own) .. ' ' .. text(charged) .. ' '
+      .. granted .. ' ' .. found
   if redis.call('HSET', KEYS[1], field, value) == 0 then return end
   local all = redis.call('HGETALL', KEYS[1])
-  if #all <= 2 * 65 then return end
+  if #all <= 2 * 66 then return end
   local writers = {}
   for i = 1, #all, 2 do
     local time = tonumber(string.match(all[i + 1], '^%d+ (%d+)')) or 0
-    if all[i] ~= 's' and all[i] ~= field then writers[#writers + 1] = {time, all[i]} end
+    if all[i] ~= 's' and all[i] ~= 'r' and all[i] ~= field then writers[#writers + 1] = {time, all[i]} end
   end
   table.sort(writers, function(a, b) return a[1] > b[1] end)
   for i = 64, #writers do redis.call('HDEL', KEYS[1], writers[i][2]) end
 end
-local last = redis.call('HGET', KEYS[1], field)
-if last then
-  local of, time, granted, found = string.match(last, '^(%d+) (%d+) (%S*) (.*)$')
-  if of and tonumber(of) == number then return {1, time, found, granted} end
+if hash[1] then
+  local of, time, before, part, granted, found =
+    string.match(hash[1], '^(%d+) (%d+) (%d+) (%d+) (%S*) (.*)$')
+  if of and tonumber(of) == number then
+    return {1, time, found, granted, part, text(refused)}
+  end
   if of and tonumber(of) > number then return {2} end
+  told = of and tonumber(before) or 0
 end
-local stored = redis.call('HGET', KEYS[1], 's') or ''
+charged = math.max(0, own - math.max(acked, told))
+local stored = hash[2] or ''
 if redis.replicate_commands then redis.replicate_commands() end
 local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -54,6 +67,15 @@ local version, at, rest = string.match(stored, '^(%d+) (%d+) (.*)$')
 if version then version, at = tonumber(version), tonumber(at) else version, at, rest = 0, 0, '' end
 local set_back = at > clock + duration
 local now = math.max(clock, at)
+local function keep(ms)
+  if refused > 0 and refused <= now then ms = math.max(ms, refused + strict_for - now) end
+  redis.call('PEXPIRE', KEYS[1], text(ms))
+end
+local function mark_refusal()
+  if strict_for == 0 or (refused <= now and now - refused < strict_for / 4) then return end
+  redis.call('HSET', KEYS[1], 'r', text(now))
+  if redis.call('PTTL', KEYS[1]) < strict_for then redis.call('PEXPIRE', KEYS[1], strict_for) end
+end
 )";
 
 // The common part and one of the others.
@@ -71,8 +93,8 @@ struct JoinedText {
 // The backlog of another rate is converted with integers of any size: their digits are below 4096,
 // the lowest first, so that a digit times a number below 2^40 is exact.
 inline constexpr std::string_view kDecideBacklogText = R"(
-local num, den, keeps_time = numbers[4], numbers[5], numbers[6]
-if #ARGV < 6 or #ARGV % 4 ~= 2 or num < 1 or den < 1 then
+local num, den, keeps_time = numbers[7], numbers[8], numbers[9]
+if #ARGV < 9 or #ARGV % 4 ~= 1 or num < 1 or den < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 local ms, pulses = 0, 0
@@ -90,7 +112,7 @@ if set_back then
   ms, at, now = ms - (at - clock), clock, clock
   stored = state()
   redis.call('HSET', KEYS[1], 's', stored)
-  redis.call('PEXPIRE', KEYS[1], text(math.max(ms - now, 0) + 5001))
+  keep(math.max(ms - now, 0) + 5001)
 end
 local function multiply_add(digits, factor, carry)
   local result, i = {}, 1
@@ -130,8 +152,24 @@ if converts then
   if ms >= 2251799813685248 then ms, part = 2251799813685248, 0 end
   ms, pulses, n, d = now + ms, part, num, den
 end
-local granted, changed = '', false
-for i = 7, #ARGV, 4 do
+if charged > 0 then
+  local whole, part = 0, (ms - now) * den + pulses + charged * num
+  if part < 9007199254740992 then
+    whole, part = part, part % den
+    whole = (whole - part) / den
+  else
+    local waiting = multiply_add(multiply_add({}, 0, ms - now), den, pulses)
+    local more = multiply_add(multiply_add({}, 0, charged), num, 0)
+    for i = 1, #more do waiting[i] = (waiting[i] or 0) + more[i] end
+    local digits
+    digits, part = divide(at_most_a_burst(multiply_add(waiting, 1, 0)), den)
+    for i = #digits, 1, -1 do whole = whole * 4096 + digits[i] end
+  end
+  if whole >= 2251799813685248 then whole, part = 2251799813685248, 0 end
+  ms, pulses = now + whole, part
+end
+local granted, changed, refuses = '', charged > 0, false
+for i = 10, #ARGV, 4 do
   local has_cost = numbers[i] + numbers[i + 1] > 0
   local after_ms, after = ms + numbers[i], pulses + numbers[i + 1]
   if after >= den then after_ms, after = after_ms + 1, after - den end
@@ -140,19 +178,21 @@ for i = 7, #ARGV, 4 do
   if fits then ms, pulses = after_ms, after end
   granted = granted .. (fits and '1' or '0')
   changed = changed or (has_cost and (fits or converts))
+  refuses = refuses or (not fits and numbers[i] <= numbers[i + 2])
 end
 if changed then
   version, at = version + 1, now
   redis.call('HSET', KEYS[1], 's', state())
   remember(clock, granted, stored)
-  redis.call('PEXPIRE', KEYS[1], text(ms - now + 5001))
+  keep(ms - now + 5001)
 end
-return {1, text(clock), stored, granted}
+if refuses then mark_refusal() end
+return {1, text(clock), stored, granted, text(charged), text(refused)}
 )";
 
 inline constexpr std::string_view kDecideRingText = R"(
-local width = numbers[4]
-if #ARGV < 4 or #ARGV % 2 ~= 0 or width < 1 then
+local width = numbers[7]
+if #ARGV < 7 or #ARGV % 2 ~= 1 or width < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 if set_back then
@@ -173,28 +213,30 @@ for cell, count in string.gmatch(rest, '(%d+),(%d+);') do
     end
   end
 end
-local granted, changed = '', false
-for i = 5, #ARGV, 2 do
+used, current = used + charged, current + charged
+local granted, changed, refuses = '', charged > 0, false
+for i = 8, #ARGV, 2 do
   if used + numbers[i] <= numbers[i + 1] then
     used, current, granted = used + numbers[i], current + numbers[i], granted .. '1'
     changed = changed or numbers[i] > 0
   else
-    granted = granted .. '0'
+    granted, refuses = granted .. '0', refuses or numbers[i] <= numbers[i + 1]
   end
 end
 if changed then
   redis.call('HSET', KEYS[1], 's', text(version + 1) .. ' ' .. text(now) .. ' ' .. kept
     .. text(sequence) .. ',' .. text(current) .. ';')
   remember(clock, granted, stored)
-  redis.call('PEXPIRE', KEYS[1], text(18 * width + 5000))
+  keep(18 * width + 5000)
 end
-return {1, text(clock), stored, granted}
+if refuses then mark_refusal() end
+return {1, text(clock), stored, granted, text(charged), text(refused)}
 )";
 
 // KEYS[2] is a sorted set with an entry for each millisecond in which units were admitted: its
 // time, and as score the number of its last unit. Units are numbered from 1.
 inline constexpr std::string_view kDecideLogText = R"(
-if #ARGV % 2 ~= 1 then return redis.error_reply('ERR weir: wrong arguments') end
+if #ARGV % 2 ~= 0 then return redis.error_reply('ERR weir: wrong arguments') end
 local log = KEYS[2]
 local total, left = string.match(rest, '^(%d+) (%d+)$')
 if total then
@@ -227,8 +269,12 @@ local function state()
 end
 if version > 0 and state() ~= stored then redis.call('HSET', KEYS[1], 's', state()) end
 local found = text(version) .. ' ' .. text(at) .. ' ' .. text(used) .. ' ' .. newest
-local granted, changed = '', false
-for i = 4, #ARGV, 2 do
+local granted, changed, refuses = '', charged > 0, false
+if charged > 0 then
+  total, used = total + charged, used + charged
+  redis.call('ZADD', log, text(total), text(now))
+end
+for i = 7, #ARGV, 2 do
   local cost, capacity = numbers[i], numbers[i + 1]
   if used + cost <= capacity then
     if cost > 0 then
@@ -237,6 +283,7 @@ for i = 4, #ARGV, 2 do
     end
     granted = granted .. '1,'
   elseif cost <= capacity then
+    refuses = true
     local unit = text(total - (capacity - cost))
     local stamp = redis.call('ZRANGEBYSCORE', log, unit, '+inf', 'LIMIT', 0, 1)[1]
     granted = granted .. '0:' .. stamp .. ','
@@ -248,10 +295,11 @@ if changed then
   version, at = version + 1, now
   redis.call('HSET', KEYS[1], 's', state())
   remember(clock, granted, found)
-  redis.call('PEXPIRE', KEYS[1], text(duration + 5000))
+  keep(duration + 5000)
   redis.call('PEXPIRE', log, text(duration + 5000))
 end
-return {1, text(clock), found, granted}
+if refuses then mark_refusal() end
+return {1, text(clock), found, granted, text(charged), text(refused)}
 )";
 
 inline constexpr std::string_view kBacklogText =

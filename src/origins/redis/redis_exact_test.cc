@@ -197,6 +197,7 @@ TEST_F(RedisExact, ConvertsABacklogBetweenExtremeRates) {
   for (uint64_t tuple = 0; tuple < generated_cases(300); ++tuple) {
     const std::string name = "extreme " + std::to_string(tuple);
     events.clear();
+    Count own = 0;
     while (events.size() < 10) {
       ExactCall call{.tuple = name,
                      .algorithm = Algorithm::kGcra,
@@ -214,13 +215,16 @@ TEST_F(RedisExact, ConvertsABacklogBetweenExtremeRates) {
       call.asks = {{.cost = 1 + draw(burst), .capacity = burst},
                    {.cost = draw(3), .capacity = burst},
                    {.cost = burst + 1, .capacity = burst}};
+      call.acked = own - draw(own + 1);
+      own += draw(2) * draw(burst);
+      call.own = own;
       const ExactAnswer answer = decide(call);
       ASSERT_EQ(answer.decisions.size(), call.asks.size());
       events.push_back({.call = call, .answer = answer});
     }
     BacklogState state;
     for (const auto& [call, answer] : events) {
-      const ExactAnswer expected = origins::decide(call, answer.at, state);
+      const ExactAnswer expected = origins::decide(call, answer.charged, answer.at, state);
       ASSERT_EQ(expected.decisions, answer.decisions);
       ASSERT_EQ(expected.version, answer.version);
     }

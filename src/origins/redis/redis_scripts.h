@@ -34,19 +34,25 @@ enum class Script : uint8_t {
   // cell and the last one as they were before; and the hash KEYS[3], if there is one.
   kStep,
   // Decides requests of gcra and token_bucket on the state KEYS[1]. ARGV: the writer, then numbers:
-  // that of the call, the duration, the pace of the call as num and den, and 1 if a backlog of
+  // that of the call, the duration, what the writer has admitted by itself and was acknowledged of
+  // that, what it has admitted in all, for how many ms a refusal matters, the pace of the call as
+  // num and den, and 1 if a backlog of
   // another pace keeps its time to drain, 0 if it keeps its units; then of each request its cost
   // and its burst, each as ms and pulses of 1/den ms in which it drains.
-  // Returns 1, the time in ms, the state before, and a digit for each request, 1 if it is granted;
-  // for a repeated call what was returned first. Only 2: the writer has made a later call.
+  // Returns 1, the time in ms, the state before, a digit for each request, 1 if it is granted, what
+  // was charged of the writer's own admissions, and the time of the last marked refusal, or 0; for
+  // a
+  // repeated call what was returned first. Only 2: the writer has made a later call.
   kBacklog,
   // Decides requests of sliding_window_strict on the state KEYS[1]. ARGV: the writer, then numbers:
-  // that of the call, the duration, the width of a sub-cell; then of each request its cost and its
+  // the same as of kBacklog up to the pace, the width of a sub-cell; then of each request its cost
+  // and its
   // limit. Returns the same as kBacklog.
   kRing,
   // Decides requests of sliding_log on the state KEYS[1] and the log KEYS[2]. ARGV: the writer,
   // then
-  // numbers: that of the call, the duration; then of each request its cost and its limit. Returns
+  // numbers: the same as of kBacklog up to the pace; then of each request its cost and its limit.
+  // Returns
   // the same as kBacklog, but of the state its version, its time, the units in the window, and the
   // newest stamp, or `-`. Each request is followed by a comma, and a refused one by a colon and the
   // stamp of the unit that must leave first.
