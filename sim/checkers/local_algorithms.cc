@@ -1,6 +1,9 @@
-// Algorithms whose counts are not merged. Where the origin decided a request, all processes
-// together have admitted no more than it granted. Where each process counts by itself, they keep
-// their contracts in each process:
+// Algorithms whose counts are not merged. Where the origin keeps their state:
+// - of the requests that it decided, all processes together have admitted no more than it granted;
+// - all processes together keep the contracts below with 1.25 times the burst or limit, also of
+//   what they admitted by their allowances, apart from what died with a process;
+// - no process denies by itself what the origin has had no reason to deny.
+// Where each process counts by itself, they keep their contracts in each process:
 // - gcra and token_bucket: between any two accepts, both included, at most the burst plus the
 //   rate times that time;
 // - sliding_window_strict and sliding_log: in any trailing window at most the limit;
@@ -27,7 +30,10 @@ class LocalAlgorithms final : public RegionChecker {
 
   Violation after_local_answer(const RegionView& view, const RequestRecord& record) override {
     if (record.cost == 0) return {};
-    if (record.verdict.basis == Basis::kRefreshed) return check_granted(view, record);
+    const ExactHistory* const exact = view.origin.exact_history(record.tuple);
+    if (exact != nullptr && record.verdict.basis != Basis::kDegraded) {
+      return check_shared(view, record, *exact);
+    }
     const ProcessInfo& process = view.oracle.process(record.contributor.process);
     const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
     History& history = histories_[{process.number, record.tuple}];
@@ -49,9 +55,8 @@ class LocalAlgorithms final : public RegionChecker {
     if (record.charged) {
       history.accepts.push_back(
           {.earliest = record.requested_at.wall, .latest = node.latest, .cost = record.cost});
-      return record.algorithm == Algorithm::kGcra || record.algorithm == Algorithm::kTokenBucket
-                 ? check_rate(record, history, node.latest)
-                 : check_trailing(record, history, node.latest);
+      return has_rate(record) ? check_rate(record, history, node.latest)
+                              : check_trailing(record, history, node.latest);
     }
     if (record.in_batch || record.verdict.admitted()) return {};
     return check_denial(record, history);
@@ -69,15 +74,88 @@ class LocalAlgorithms final : public RegionChecker {
     WallTime wrong_clock_until{};
   };
 
-  Violation check_granted(const RegionView& view, const RequestRecord& record) {
-    if (!record.charged) return {};
-    Count& admitted = admitted_by_origin_[record.tuple];
-    admitted += record.cost;
-    const Count granted = view.origin.granted_exactly(record.tuple);
-    if (admitted <= granted) return {};
-    return "the region admitted " + std::to_string(admitted) + " of " +
-           std::string(weir::to_string(record.algorithm)) + ", and the origin granted " +
-           std::to_string(granted);
+  // An admission of a tuple that the origin keeps, on the time of the world.
+  struct Shared {
+    MonoTime earliest{};  // possible time of the decision
+    Count cost = 0;
+    int process = 0;
+    bool alone = false;  // by the allowance of its process
+  };
+  struct SharedHistory {
+    std::vector<Shared> accepts;
+    MonoTime from{};
+    Nanos clock{};    // the wall clock, less the time that has passed
+    Count burst = 0;  // the largest that was asked for
+    Count limit = 0;
+    Count admitted_by_origin = 0;
+  };
+
+  static bool has_rate(const RequestRecord& record) {
+    return record.algorithm == Algorithm::kGcra || record.algorithm == Algorithm::kTokenBucket;
+  }
+
+  Violation check_shared(const RegionView& view, const RequestRecord& record,
+                         const ExactHistory& exact) {
+    SharedHistory& history = shared_[record.tuple];
+    const Count burst = record.burst > 0 ? record.burst : record.limit;
+    history.burst = std::max(history.burst, burst);
+    history.limit = std::max(history.limit, record.limit);
+    const bool alone = record.verdict.basis == Basis::kLocal;
+    if (!record.charged) {
+      if (!alone || record.in_batch || record.verdict.admitted()) return {};
+      return check_shared_denial(view, record, exact);
+    }
+    if (!alone) {
+      history.admitted_by_origin += record.cost;
+      if (history.admitted_by_origin > exact.granted) {
+        return "the region admitted " + std::to_string(history.admitted_by_origin) + " of " +
+               std::string(weir::to_string(record.algorithm)) + ", and the origin granted " +
+               std::to_string(exact.granted);
+      }
+    }
+    const MonoTime now = view.now.mono;
+    history.accepts.push_back(
+        {.earliest = now - (record.answered_at.mono - record.requested_at.mono),
+         .cost = record.cost,
+         .process = record.contributor.process,
+         .alone = alone});
+    // A store that lost its states begins again, as does one whose clock was set.
+    const Nanos clock = view.now.wall.time_since_epoch() - now.time_since_epoch();
+    const Nanos step = clock - std::exchange(history.clock, clock);
+    if (view.origin.exact_lost_at() > history.from || step > Millis(1) || step < Millis(-1)) {
+      history.from = now;
+      history.accepts.clear();
+      return {};
+    }
+    base::Wide sum = 0;
+    for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
+      const auto span = static_cast<Count>((now - it->earliest) / Millis(1));
+      if (!has_rate(record) && span >= static_cast<Count>(record.duration.count())) break;
+      // The origin may not have learned of it.
+      if (it->alone && view.oracle.process(it->process).ended) continue;
+      sum += it->cost;
+      const base::Wide gives = has_rate(record)
+                                   ? base::Wide{history.limit} * (span + 1) /
+                                             static_cast<Count>(record.duration.count()) +
+                                         1
+                                   : base::Wide{0};
+      if (4 * sum <= 5 * base::Wide{history.burst} + 4 * gives) continue;
+      return "the region admitted " + std::to_string(static_cast<Count>(sum)) + " of " +
+             std::string(weir::to_string(record.algorithm)) + " in " + std::to_string(span) +
+             " ms, with a burst of " + std::to_string(history.burst);
+    }
+    return {};
+  }
+
+  static Violation check_shared_denial(const RegionView& view, const RequestRecord& record,
+                                       const ExactHistory& exact) {
+    const Count burst = std::max(record.burst > 0 ? record.burst : record.limit, record.limit);
+    if (record.cost > std::min(burst, record.limit)) return {};
+    const Nanos drains = Nanos(record.duration) * static_cast<int64_t>(burst / record.limit + 1);
+    if (view.now.mono - exact.charged_at <= 2 * drains + Nanos(kMostStep)) return {};
+    return "process " + std::to_string(record.contributor.process) + " denied a cost of " +
+           std::to_string(record.cost) + " of " + std::to_string(record.limit) + " to " +
+           std::string(weir::to_string(record.algorithm)) + ", although nothing was charged";
   }
 
   static Violation check_rate(const RequestRecord& record, const History& history,
@@ -130,7 +208,7 @@ class LocalAlgorithms final : public RegionChecker {
   static constexpr Millis kMostStep{2000};
 
   std::map<std::pair<int, std::string>, History> histories_;
-  std::map<std::string, Count> admitted_by_origin_;  // by tuple
+  std::map<std::string, SharedHistory> shared_;  // by tuple
 };
 
 }  // namespace

@@ -27,6 +27,12 @@ struct OriginWrite {
   const Components& after;
 };
 
+// The exact calls on a tuple.
+struct ExactHistory {
+  Count granted = 0;      // all cost that asks were granted
+  MonoTime charged_at{};  // the last call that changed the state
+};
+
 // The state of the origin over time, recorded in the origin itself.
 class OriginHistory {
  public:
@@ -42,8 +48,10 @@ class OriginHistory {
   [[nodiscard]] virtual Count restored(const CellId& cell) const = 0;
   // All that steps have granted, also what they granted again.
   [[nodiscard]] virtual Count granted(const CellId& cell) const = 0;
-  // All cost that exact calls on a tuple have granted.
-  [[nodiscard]] virtual Count granted_exactly(const std::string& tuple) const = 0;
+  // Null: there was none.
+  [[nodiscard]] virtual const ExactHistory* exact_history(const std::string& tuple) const = 0;
+  // When the states of exact calls were lost.
+  [[nodiscard]] virtual MonoTime exact_lost_at() const = 0;
   // What the region keeps at the origin to share its counts with other regions.
   [[nodiscard]] virtual const BridgeData& bridge() const = 0;
   // In order; before the first entry it was 0.

@@ -170,9 +170,11 @@ ExactAnswer WatchedOrigin::decide(const ExactCall& call) {
   if (std::exchange(last_calls_[{call.tuple, call.writer}], call.number) == call.number) {
     return answer;
   }
+  ExactHistory& history = exact_history_[call.tuple];
+  if (answer.changed) history.charged_at = clock_.now().mono;
   for (size_t i = 0; i < answer.decisions.size(); ++i) {
     if (answer.decisions[i].outcome != Outcome::kAdmitted) continue;
-    granted_exactly_[call.tuple] += call.asks[i].cost;
+    history.granted += call.asks[i].cost;
   }
   return answer;
 }
@@ -253,6 +255,7 @@ void WatchedOrigin::replace_all(std::map<CellId, Cell> cells, Loss loss) {
 void WatchedOrigin::forget_all() {
   bridge_.data.forget_all();
   exact_ = {};
+  exact_lost_at_ = clock_.now().mono;
   last_calls_.clear();
   replace_all({}, Loss::kForgot);
 }
@@ -266,6 +269,7 @@ void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
         .expires_at = cell.expires_at, .components = moment.components, .folded = moment.folded};
   }
   exact_ = {};
+  exact_lost_at_ = clock_.now().mono;
   last_calls_.clear();
   replace_all(std::move(was), loss);
   bridge_.data.go_back(as_of);

@@ -85,10 +85,11 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
     const auto found = granted_.find(cell);
     return found == granted_.end() ? 0 : found->second;
   }
-  [[nodiscard]] Count granted_exactly(const std::string& tuple) const override {
-    const auto found = granted_exactly_.find(tuple);
-    return found == granted_exactly_.end() ? 0 : found->second;
+  [[nodiscard]] const ExactHistory* exact_history(const std::string& tuple) const override {
+    const auto found = exact_history_.find(tuple);
+    return found == exact_history_.end() ? nullptr : &found->second;
   }
+  [[nodiscard]] MonoTime exact_lost_at() const override { return exact_lost_at_; }
   [[nodiscard]] const BridgeData& bridge() const override { return bridge_.data; }
 
  private:
@@ -144,7 +145,8 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   std::map<CellId, Count> granted_;
   origins::ExactTuples exact_;                                        // lost with the rest
   std::map<std::pair<std::string, Component>, uint64_t> last_calls_;  // numbers
-  std::map<std::string, Count> granted_exactly_;
+  std::map<std::string, ExactHistory> exact_history_;
+  MonoTime exact_lost_at_{};
   std::map<CellComponent, Count> raised_;  // by steps
   std::set<CellId> refused_;               // cells in which a step refused a request
   std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};

@@ -88,7 +88,13 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   std::vector<regional::ReadRequest> reads;
   for (size_t i = 0; i < call->contexts.size(); ++i) {
     RequestContext& context = call->contexts[i];
-    const ReadRequirement requirement = read_requirement(context, Waiting::kPossible);
+    ReadRequirement requirement = read_requirement(context, Waiting::kPossible);
+    // The origin decides the items of a batch whose state it keeps: an allowance is for one
+    // request.
+    if (is_exact(context) && context.query.bound.is_set()) {
+      context.query.bound = {};
+      requirement = ReadRequirement::kAsk;
+    }
     if (requirement == ReadRequirement::kDegrade) degrade(context, missing_now(context));
     call->bases.push_back(regional::basis_without_reading(requirement));
     call->denied = call->denied || requirement == ReadRequirement::kRefused;
@@ -265,6 +271,8 @@ void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
   }
   count_batch(verdict);
   for (size_t i = 0; i < decided.size(); ++i) {
+    const RequestContext& context = call->contexts[i];
+    if (context.unknown_to_origin && verdict.outcome == Outcome::kAdmitted) note_own(context);
     if (decided[i] && verdict.outcome == Outcome::kAdmitted) charge_after_answer(call->contexts[i]);
   }
   call->done(std::move(verdict));

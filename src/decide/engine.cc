@@ -68,8 +68,8 @@ Engine::Engine(const Clock& clock, const Options& options)
                  : nullptr),
       has_exact_store_(steps_ != nullptr && options.origin->exact_store() != nullptr),
       replay_(options.origin
-                  ? std::make_shared<regional::Replay>(state_.tuples, state_.region,
-                                                       state_.publish_watch, state_.counters)
+                  ? std::make_shared<regional::Replay>(
+                        state_.tuples, state_.region, state_.publish_watch, steps_, state_.counters)
                   : nullptr),
       sync_(options.ledger
                 ? std::make_shared<global::RegionSync>(state_.tuples, state_.region, state_.global,

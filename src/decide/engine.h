@@ -112,13 +112,20 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                            Waiting waiting) const;
   [[nodiscard]] regional::ReadRequirement read_requirement(RequestContext& context,
                                                            Waiting waiting);
-  // Whether the origin keeps the whole state of the request and decides it: counts of these
-  // algorithms cannot be merged, so there is nothing between that and each process alone.
+  // Whether the origin keeps the whole state of the request: counts of these algorithms cannot be
+  // merged.
   [[nodiscard]] bool is_decided_exactly(Algorithm algorithm, std::optional<Consistency> requested,
                                         Waiting waiting) const {
     return has_exact_store_ && memory::class_of(algorithm) != memory::CellClass::kWindow &&
            consistency_of(requested, waiting) != Consistency::kRelaxed;
   }
+  // read_requirement() of such a request. Creates its tuple, to keep what the origin answers.
+  [[nodiscard]] regional::ReadRequirement exact_requirement(RequestContext& context,
+                                                            Waiting waiting);
+  // Admits such a request by the allowance of this process. False: the origin must decide it.
+  [[nodiscard]] bool admit_alone(const RequestContext& context, Verdict& verdict);
+  // Counts a cost that the origin does not know.
+  void note_own(const RequestContext& context);
   void replay_refused(const memory::Tuple& tuple, MonoTime now);
   // Why the origin does not decide a request.
   enum class Missing : uint8_t { kOrigin, kAnswer };

@@ -37,6 +37,7 @@ struct RequestContext {
   // policy denies it, or the query has the share of this process. Then this is the requested
   // capacity.
   bool denied_by_loss = false;
+  bool unknown_to_origin = false;  // it will not learn of the request from a call
   std::optional<Count> undivided_capacity{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }

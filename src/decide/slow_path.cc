@@ -6,8 +6,11 @@
 
 #include "decide/engine.h"
 #include "decide/validate.h"
+#include "memory/exact_use.h"
 #include "memory/head_lock.h"
+#include "memory/lifecycle.h"
 #include "memory/window_cells.h"
+#include "regional/exact_share.h"
 #include "regional/freshness.h"
 #include "regional/loss_bound.h"
 #include "regional/query_share.h"
@@ -116,9 +119,20 @@ bool Engine::decide_known(RequestContext& context, ReadRequirement requirement, 
   if (regional::is_read(requirement) || requirement == ReadRequirement::kAsk) return false;
   const bool by_allowance =
       requirement == ReadRequirement::kNothing && context.query.bound.is_set();
+  const bool exact = context.cell_class() != CellClass::kWindow;
+  if (exact && requirement == ReadRequirement::kRefused) {
+    fill(context.query, *context.refusal, Basis::kLocal, verdict);
+    count(verdict);
+    return true;
+  }
   if (!by_allowance) {
     decide_unread(context, requirement, verdict);
     return true;
+  }
+  if (exact) {
+    if (admit_alone(context, verdict)) return true;
+    context.query.bound = {};
+    return false;
   }
   CellDecision result;
   if (!decider_.decide_in_table(context, result) || !result.decision.admitted()) {
@@ -158,6 +172,7 @@ void Engine::decide_and_recheck(const RequestContext& context, Basis basis, Verd
     return count(verdict);
   }
   decide(context, basis, verdict);
+  if (context.unknown_to_origin && verdict.admitted()) note_own(context);
   if (context.undivided_capacity) undo_division(context, verdict);
   if (verdict.basis == Basis::kDegraded || !verdict.admitted()) return;
   if (!is_unread(context)) return;
@@ -175,15 +190,7 @@ Consistency Engine::consistency_of(std::optional<Consistency> requested, Waiting
 ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waiting) {
   const regional::RegionState& region = *state_.region;
   if (!region.origin) return ReadRequirement::kNothing;
-  if (context.cell_class() != CellClass::kWindow) {
-    const memory::Query& query = context.query;
-    const bool asks =
-        is_decided_exactly(query.algorithm, context.consistency, waiting) &&
-        regional::drains_in_time(query.algorithm, query.limit, query.duration, query.ask.capacity);
-    if (!asks) return ReadRequirement::kNothing;
-    const bool available = region.origin->reach() == Reach::kPrompt;
-    return available ? ReadRequirement::kAsk : ReadRequirement::kDegrade;
-  }
+  if (context.cell_class() != CellClass::kWindow) return exact_requirement(context, waiting);
   const Millis longest =
       regional::longest_while_failing(region.replay_failing_since(), context.now.mono,
                                       context.query.duration, region.max_freshness);
@@ -231,6 +238,69 @@ ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waitin
   return asks && regional::is_read(requirement) ? ReadRequirement::kAsk : requirement;
 }
 
+ReadRequirement Engine::exact_requirement(RequestContext& context, Waiting waiting) {
+  const regional::RegionState& region = *state_.region;
+  const memory::Query& query = context.query;
+  const bool asks =
+      is_decided_exactly(query.algorithm, context.consistency, waiting) &&
+      regional::drains_in_time(query.algorithm, query.limit, query.duration, query.ask.capacity);
+  if (!asks) return ReadRequirement::kNothing;
+  const bool available = region.origin->reach() == Reach::kPrompt;
+  ReadRequirement requirement = available ? ReadRequirement::kAsk : ReadRequirement::kDegrade;
+  if (query.ask.cost == 0 || query.ask.cost > query.ask.capacity) return requirement;
+  const bool converges =
+      consistency_of(context.consistency, waiting) == Consistency::kConverge && available;
+  const auto evaluate = [&](const memory::Tuple& tuple) {
+    if (!memory::fits(tuple, query)) return CellDecision{.status = DecisionStatus::kRebuild};
+    if (!converges) return CellDecision{};
+    const memory::ExactUse use(tuple);
+    if (auto denial = regional::known_denial(use, query, context.now.mono)) {
+      context.refusal = denial;
+      requirement = ReadRequirement::kRefused;
+    } else if (const auto most = regional::most_alone(use, query, context.now.mono,
+                                                      region.allowance.at(context.now.mono))) {
+      context.query.bound = {.most = *most, .reported = false};
+      requirement = ReadRequirement::kNothing;
+    }
+    return CellDecision{};
+  };
+  // Without a tuple the origin decides, and nothing is kept of its answer.
+  (void)decider_.with_tuple(context, evaluate);
+  return requirement;
+}
+
+// Another thread may have used the allowance, and the state in memory may deny the request: then
+// its cost stays counted as if it were admitted, until the origin is told.
+bool Engine::admit_alone(const RequestContext& context, Verdict& verdict) {
+  const memory::Query& query = context.query;
+  const epoch::Guard guard;
+  const memory::Tuple tuple = state_.tuples->table.find(context.key);
+  if (!tuple || !memory::fits(tuple, query)) return false;
+  const memory::ExactUse use(tuple);
+  if (!use.take(query.ask.cost, query.bound.most)) return false;
+  state_.region->mark_untold(tuple);
+  CellDecision result = decider_.with_accuracy(
+      tuple, query, Decider::decide_cells(tuple, query, memory::Effect::kConsume));
+  if (result.status != DecisionStatus::kDecided || !result.decision.admitted()) return false;
+  const memory::ExactUse::Known known = use.known();
+  const Count used = base::saturating_add(known.used, use.untold());
+  result.decision.remaining =
+      std::min(result.decision.remaining, base::saturating_sub(query.ask.capacity, used));
+  result.evidence.siblings = known.used;
+  fill(query, result, Basis::kLocal, verdict);
+  count(verdict);
+  return true;
+}
+
+void Engine::note_own(const RequestContext& context) {
+  if (context.cell_class() == CellClass::kWindow || context.query.ask.cost == 0) return;
+  const epoch::Guard guard;
+  const memory::Tuple tuple = state_.tuples->table.find(context.key);
+  if (!tuple) return;
+  memory::ExactUse(tuple).add(context.query.ask.cost);
+  state_.region->mark_untold(tuple);
+}
+
 // A refused tuple is not read, and so would not notice that the origin lost its counts. It is
 // replayed now and then instead, which reads it back.
 void Engine::replay_refused(const memory::Tuple& tuple, MonoTime now) {
@@ -270,6 +340,8 @@ void Engine::degrade(RequestContext& context, Missing missing) {
 // The same for a request on state that cannot be divided into counts: its limit is divided.
 void Engine::degrade_exact(RequestContext& context, Missing missing) const {
   if (context.denied_by_loss || context.undivided_capacity) return;
+  // An answer that is late may still have charged the request.
+  context.unknown_to_origin = missing == Missing::kOrigin;
   const OnOriginLoss policy = context.on_origin_loss.value_or(
       state_.region->on_origin_loss.load(std::memory_order_relaxed));
   if (policy == OnOriginLoss::kDeny) {

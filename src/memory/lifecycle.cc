@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory/backlog_cell.h"
+#include "memory/exact_use.h"
 #include "memory/log_cell.h"
 #include "memory/ring_cell.h"
 #include "memory/tuple_meta.h"
@@ -71,8 +72,9 @@ void copy_log(const Tuple& old, LogHead head, const Tuple& tuple) {
 
 // The words as freeze() would return them now.
 FrozenWords words_of(const Tuple& tuple) {
+  const bool is_window = tuple.slot->header.cell_class() == CellClass::kWindow;
   return {.words = {tuple.slot->hot[1].load(std::memory_order_acquire),
-                    tuple.slot->hot[2].load(std::memory_order_acquire)}};
+                    is_window ? tuple.slot->hot[2].load(std::memory_order_acquire) : 0}};
 }
 
 // The newest window or sub-cell of a slot of the window or ring class. A thread raises hot[0]
@@ -94,7 +96,11 @@ void init_state(const Tuple& tuple, const Query& query, const InitialState& init
     put(pair[1], 0);
   }
   put(tuple.cold->tentative, 0);
-  put(tuple.cold->meta, TupleMeta::ask_bits(query.limit, query.algorithm));
+  if (tuple.slot->header.cell_class() == CellClass::kWindow) {
+    put(tuple.cold->meta, TupleMeta::ask_bits(query.limit, query.algorithm));
+  } else {
+    ExactUse(tuple).begin(initial.generation);
+  }
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow: {
       const int64_t sequence = algorithms::position_of(query.now, query.duration).sequence;
@@ -151,6 +157,9 @@ bool is_ahead_of(const Tuple& tuple, WallTime now) {
 void init_from(const Tuple& old, const FrozenWords& frozen, const Tuple& tuple, const Query& query,
                const InitialState& initial) {
   init_state(tuple, query, initial);
+  if (old.slot->header.cell_class() != CellClass::kWindow) {
+    ExactUse(tuple).continue_from(ExactUse(old));
+  }
   switch (old.slot->header.cell_class()) {
     case CellClass::kBacklog: {
       const BacklogCell cell(old);
@@ -192,6 +201,10 @@ WallTime expires_at(const Tuple& tuple) {
   return expires_at(tuple, words_of(tuple));
 }
 
+bool has_untold(const Tuple& tuple) {
+  return tuple.slot->header.cell_class() != CellClass::kWindow && ExactUse(tuple).untold() > 0;
+}
+
 WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen) {
   const Slot& slot = *tuple.slot;
   const Millis duration = slot.header.duration();
@@ -210,6 +223,23 @@ WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen) {
     case CellClass::kLog: break;
   }
   return LogHead{frozen.words[0]}.stamp() + duration;
+}
+
+Query peek_of(const Tuple& tuple, WallTime now) {
+  const Count known = ExactUse(tuple).known().capacity;
+  Query query{.now = now, .duration = tuple.slot->header.duration(), .limit = known};
+  switch (tuple.slot->header.cell_class()) {
+    case CellClass::kBacklog:
+      query.algorithm = Algorithm::kGcra;
+      query.limit = get(tuple.slot->hot[3]);
+      query.duration = BacklogCell(tuple).duration();
+      break;
+    case CellClass::kRing: query.algorithm = Algorithm::kSlidingWindowStrict; break;
+    case CellClass::kLog:
+    case CellClass::kWindow: query.algorithm = Algorithm::kSlidingLog; break;
+  }
+  query.ask = {.capacity = std::max<Count>({known, known == 0 ? query.limit : 0, 1}), .cost = 0};
+  return query;
 }
 
 Count remaining_of(const Tuple& tuple, WallTime now) {

@@ -47,6 +47,12 @@ void destroy_state(Slot& slot);
 // words.
 [[nodiscard]] WallTime expires_at(const Tuple& tuple);
 [[nodiscard]] WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen);
+// Whether this process has admitted something by itself that the origin, which keeps the state of
+// the tuple, does not know.
+[[nodiscard]] bool has_untold(const Tuple& tuple);
+
+// A peek at a tuple of another class than windows, as its last answer from the origin was asked.
+[[nodiscard]] Query peek_of(const Tuple& tuple, WallTime now);
 
 // What remains at `now` of the limit last requested of a window tuple, by local knowledge. The
 // caller holds an epoch guard.

@@ -17,6 +17,7 @@
 #include "base/atomic.h"
 #include "base/mutex.h"
 #include "memory/dirty_list.h"
+#include "memory/exact_use.h"
 #include "memory/tuple_store.h"
 #include "memory/window_cells.h"
 #include "regional/allowance.h"
@@ -73,6 +74,12 @@ struct RegionState {
   // Queues a window tuple for replay, again if need be; the caller holds an epoch guard.
   void mark_dirty(const memory::Tuple& tuple) {
     if (memory::WindowCells(tuple).mark_dirty()) pending_replay.push(tuple.index);
+  }
+
+  // The same for a tuple whose whole state the origin keeps: it must be told what this process has
+  // admitted by itself.
+  void mark_untold(const memory::Tuple& tuple) {
+    if (memory::ExactUse(tuple).mark_dirty()) pending_replay.push(tuple.index);
   }
 
   // Messages of the bridge were missed: reads that began before now may lack counts of the other

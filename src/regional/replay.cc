@@ -62,6 +62,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   report.done += send_due(now, timers);
   auto batch = std::make_shared<Batch>();
   size_t tuples = 0;
+  std::vector<uint32_t> tells;
   take_dirty(now);
   for (Pending& pending : std::exchange(pending_, {})) {
     const bool has_capacity =
@@ -69,6 +70,10 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
     if (!has_capacity || (flush == Flush::kDue && !is_due(now, pending))) {
       pending_.push_back(pending);
       ++report.waiting;
+      continue;
+    }
+    if (pending.exact) {
+      tells.push_back(pending.index);
       continue;
     }
     if (!collect(now, pending.index, *batch)) {
@@ -83,6 +88,14 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   }
   report.done += batch->sent.size();
   send(now, batch, timers);
+  if (!tells.empty() && steps_ != nullptr) {
+    const std::vector<uint32_t> busy = steps_->tell(now, tells, timers);
+    for (const uint32_t index : busy) {
+      pending_.push_back({.index = index, .since = now.mono, .exact = true});
+    }
+    report.done += tells.size() - busy.size();
+    report.waiting += busy.size();
+  }
   update_lag(now);
   if (requeue_at_ < tuples_->table.slots()) ++report.waiting;
   return report;
@@ -124,7 +137,9 @@ void Replay::take_dirty(Instant now) {
   // Acquire: a failed batch marks its tuples dirty before it leaves writing_.
   const bool writes = writing_.load(std::memory_order_acquire) > 0;
   for (const uint32_t index : region_->pending_replay.take_all()) {
-    pending_.push_back({.index = index, .since = now.mono});
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(index);
+    pending_.push_back({.index = index, .since = now.mono, .exact = tuple && !is_window(tuple)});
   }
   // Nothing is left to write: the failed counts expired or were evicted. Messages that only read
   // may follow each other without a pause.
@@ -201,6 +216,7 @@ void Replay::choose_due_after(MonoTime now) {
 // after a while, together with later charges.
 bool Replay::is_due(Instant now, Pending& pending) const {
   if (now.mono - pending.since >= due_after_) return true;
+  if (pending.exact) return is_half_used(pending.index);
   if (now.mono < pending.next_check) return false;
   const WindowCells cells(tuples_->table.slot_at(pending.index));
   const auto is_unchanged = [&] {
@@ -224,6 +240,18 @@ bool Replay::is_due(Instant now, Pending& pending) const {
   pending.next_check =
       now.mono + Nanos(static_cast<int64_t>(std::min<uint64_t>(until_due, kMaxCheckPause.count())));
   return false;
+}
+
+// The same of a tuple whose whole state the origin keeps.
+bool Replay::is_half_used(uint32_t index) const {
+  const epoch::Guard guard;
+  const Tuple tuple = tuples_->table.at(index);
+  if (!tuple || is_window(tuple)) return true;
+  const memory::ExactUse use(tuple);
+  const memory::ExactUse::Known known = use.known();
+  const Count left = base::saturating_sub(known.capacity, known.used);
+  const uint64_t parts = std::max(region_->allowance.last().parts, kAllowanceParts);
+  return use.untold() >= std::max<Count>(1, left / (2 * parts));
 }
 
 // The tuple is due when this process has admitted half of its allowance beyond what it told: so the

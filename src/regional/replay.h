@@ -18,6 +18,7 @@
 #include "memory/tuple_store.h"
 #include "regional/freshness.h"
 #include "regional/region_state.h"
+#include "regional/steps.h"
 #include "telemetry/limiter_counters.h"
 #include "weir/executor.h"
 #include "weir/limiter.h"
@@ -27,13 +28,14 @@ namespace weir::regional {
 
 class Replay : public std::enable_shared_from_this<Replay> {
  public:
-  // `publish_watch` is null without a ledger.
+  // `publish_watch` is null without a ledger, `steps` if the origin has none.
   Replay(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
-         std::shared_ptr<memory::PublishWatch> publish_watch,
+         std::shared_ptr<memory::PublishWatch> publish_watch, std::shared_ptr<Steps> steps,
          std::shared_ptr<telemetry::LimiterCounters> counters)
       : tuples_(std::move(tuples)),
         region_(std::move(region)),
         publish_watch_(std::move(publish_watch)),
+        steps_(std::move(steps)),
         counters_(std::move(counters)) {}
 
   // Sends the dirty tuples that are due, or all. A tuple whose message fails is dirty again when
@@ -46,7 +48,9 @@ class Replay : public std::enable_shared_from_this<Replay> {
   // Cells that the origin has not acknowledged, and how long the oldest has waited. Safe from any
   // thread; as of the last run.
   [[nodiscard]] size_t unacked() const {
-    return waiting_.load(std::memory_order_relaxed) + in_flight_.load(std::memory_order_relaxed);
+    const size_t tells = steps_ == nullptr ? 0 : steps_->tells_in_flight();
+    return waiting_.load(std::memory_order_relaxed) + in_flight_.load(std::memory_order_relaxed) +
+           tells;
   }
   [[nodiscard]] Nanos lag() const {
     return Nanos(region_->replay_lag.load(std::memory_order_relaxed));
@@ -66,6 +70,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
   struct Pending {
     uint32_t index = 0;
     MonoTime since{};
+    bool exact = false;       // the origin keeps the whole state of the tuple
     uint64_t generation = 0;  // 0: not checked yet
     int64_t sequence = 0;
     uint64_t others = 0;  // the word
@@ -76,6 +81,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
 
   [[nodiscard]] bool is_due(Instant now, Pending& pending) const WEIR_REQUIRES(mutex_);
   void check(Instant now, const memory::Tuple& tuple, Pending& pending) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool is_half_used(uint32_t index) const;
   [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
   void requeue_all_after_loss(Instant now) WEIR_REQUIRES(mutex_);
   void choose_due_after(MonoTime now) WEIR_REQUIRES(mutex_);
@@ -98,6 +104,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
   const std::shared_ptr<memory::TupleStore> tuples_;
   const std::shared_ptr<RegionState> region_;
   const std::shared_ptr<memory::PublishWatch> publish_watch_;
+  const std::shared_ptr<Steps> steps_;
   const std::shared_ptr<telemetry::LimiterCounters> counters_;
   // Serialises runs. Held while a message is handed to the origin, so that no total of a cell
   // overtakes a later one. Handing over does not wait for the reply, and a reply takes no lock.

@@ -9,6 +9,7 @@
 #include "memory/tentative.h"
 #include "regional/acked.h"
 #include "regional/freshness.h"
+#include "regional/step_line.h"
 
 namespace weir::regional {
 
@@ -24,103 +25,14 @@ namespace {
 constexpr size_t kMostAsks = 256;
 // How often a request may be asked for again because a new window began or counts were missing.
 constexpr int kMostRounds = 4;
-// How often an exact call is sent again.
-constexpr int kMostRepeats = 2;
-
-bool is_exact(const memory::TupleKey& key) {
-  return key.header().cell_class() != memory::CellClass::kWindow;
-}
 
 }  // namespace
-
-// One caller of ask().
-struct Steps::Waiter {
-  Executor* home = nullptr;
-  UniqueFunction<void(const std::vector<StepResult>&)> done;
-  std::vector<memory::TupleKey> keys;
-  std::vector<StepResult> results;  // each is written before `pending` is decremented
-  base::Atomic<size_t> pending{0};
-  MonoTime deadline{};
-  base::Atomic<bool> expired{false};  // the deadline passed
-};
-
-// One request that waits.
-struct Steps::Ask {
-  WaiterPtr waiter;  // null: its deadline passed
-  size_t entry = 0;
-  memory::Query query{};
-  int rounds = 0;
-};
-
-// The callers whose last result has come. They are called after the end of the scope, in order: the
-// next step of the line is sent first.
-class Steps::Finished {
- public:
-  Finished() = default;
-  ~Finished();
-  Finished(const Finished&) = delete;
-  Finished& operator=(const Finished&) = delete;
-
-  void answer(const Ask& ask, StepResult result) {
-    ask.waiter->results[ask.entry] = std::move(result);
-    // Acquire and release: the last one sees the results of the others.
-    const bool last = ask.waiter->pending.fetch_sub(1, std::memory_order_acq_rel) == 1;
-    if (last) waiters_.push_back(ask.waiter);
-  }
-
- private:
-  std::vector<WaiterPtr> waiters_;
-};
 
 Steps::Finished::~Finished() {
   for (const WaiterPtr& waiter : waiters_) {
     waiter->home->post([waiter] { waiter->done(waiter->results); });
   }
 }
-
-// One step of one tuple.
-struct Steps::Flight {
-  memory::TupleKey key;
-  std::string tuple;
-  uint64_t epoch = 0;  // of the origin
-  algorithms::Position at{};
-  uint64_t generation = 0;
-  uint64_t number = 0;      // among the steps of this process
-  Count own = 0;            // as sent
-  bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
-  // The call to the origin has returned. Until then, a reply comes from within the call. Relaxed:
-  // see go_on().
-  base::Atomic<bool> sent{false};
-  // Guarded by the shard's mutex.
-  Instant began{};    // changes if an exact call is repeated
-  uint64_t call = 0;  // the number of an exact call; 0: not sent yet
-  bool ended = false;
-  int repeats = 0;        // of an exact call
-  std::vector<Ask> asks;  // in the order of the step
-
-  [[nodiscard]] bool may_repeat() const {
-    return is_exact(key) && !ended && repeats < kMostRepeats &&
-           std::any_of(asks.begin(), asks.end(),
-                       [](const Ask& ask) { return ask.waiter != nullptr; });
-  }
-};
-
-// The requests on one tuple.
-struct Steps::Line {
-  FlightPtr flight;  // null: none
-  std::deque<Ask> waiting;
-  MonoTime paced_until{};
-  bool timer = false;  // resume() will be called
-
-  [[nodiscard]] bool is_idle(MonoTime now) const {
-    return flight == nullptr && waiting.empty() && paced_until <= now;
-  }
-  void put_back(std::vector<Ask> asks) {
-    std::erase_if(asks, [](const Ask& ask) { return ask.waiter == nullptr; });
-    waiting.insert(waiting.begin(), std::make_move_iterator(asks.begin()),
-                   std::make_move_iterator(asks.end()));
-  }
-};
 
 Steps::Steps(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
              std::shared_ptr<memory::PublishWatch> publish_watch,
@@ -176,7 +88,8 @@ Steps::FlightPtr Steps::next_flight(Line& line, Instant now) {
       line.flight->began = now;
       return line.flight;
     }
-    line.flight->ended = true;
+    (void)end(*line.flight);
+    tell_again(*line.flight);
     line.put_back(std::exchange(line.flight->asks, {}));
     line.flight = nullptr;
   }
@@ -384,8 +297,15 @@ void Steps::on_reply(const std::vector<FlightPtr>& flights,
 std::vector<Steps::Ask> Steps::take_asks(const FlightPtr& flight) {
   std::vector<Ask> asks;
   const base::MutexLock lock(shard_of(flight->key).mutex);
-  if (!std::exchange(flight->ended, true)) asks.swap(flight->asks);
+  if (end(*flight)) asks.swap(flight->asks);
   return asks;
+}
+
+// Ends a flight, under the lock of its shard. False: it has ended already.
+bool Steps::end(Flight& flight) {
+  if (std::exchange(flight.ended, true)) return false;
+  if (flight.only_tells) tells_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
 }
 
 void Steps::end_without_reply(const FlightPtr& flight, StepResult::Status status) {
@@ -393,6 +313,7 @@ void Steps::end_without_reply(const FlightPtr& flight, StepResult::Status status
   for (const Ask& ask : take_asks(flight)) {
     if (ask.waiter != nullptr) finished.answer(ask, {.status = status});
   }
+  tell_again(*flight);
   go_on(flight, {}, false, finished);
 }
 
@@ -401,85 +322,6 @@ void Steps::land(const FlightPtr& flight, const StepTotals& totals) {
   std::vector<Ask> asks = take_asks(flight);
   const bool refused = decide(*flight, asks, totals, finished);
   go_on(flight, std::move(asks), refused, finished);
-}
-
-// A repeated call is the same call: it keeps its number and its asks. Without asks: the reply came
-// after all.
-ExactCall Steps::exact_call(Flight& flight) {
-  const base::MutexLock lock(shard_of(flight.key).mutex);
-  if (flight.ended || flight.asks.empty()) return {};
-  if (flight.call == 0) flight.call = 1 + exact_calls_.fetch_add(1, std::memory_order_relaxed);
-  const memory::Query& first = flight.asks.front().query;
-  ExactCall call{.tuple = flight.tuple,
-                 .algorithm = first.algorithm,
-                 .limit = first.limit,
-                 .duration = first.duration,
-                 .across_durations = flight.key.header().duration() == Millis(0),
-                 .writer = region_->component(0),
-                 .number = flight.call,
-                 .asks = {}};
-  for (const Ask& ask : flight.asks) {
-    call.asks.push_back({.cost = ask.query.ask.cost, .capacity = ask.query.ask.capacity});
-  }
-  return call;
-}
-
-void Steps::on_answers(const std::vector<FlightPtr>& flights,
-                       Result<std::vector<ExactAnswer>> answers) {
-  const Instant now = tuples_->clock.now();
-  std::vector<FlightPtr> again;
-  for (size_t i = 0; i < flights.size(); ++i) {
-    const FlightPtr& flight = flights[i];
-    if (answers && i < answers->size() && land_exact(flight, (*answers)[i])) continue;
-    counters_->add(Stat::kStepErrors);
-    if (!answers && may_repeat(flight, now)) {
-      again.push_back(flight);
-    } else {
-      end_without_reply(flight, StepResult::Status::kLate);
-    }
-  }
-  if (!again.empty()) launch(again);
-}
-
-// Whether to send an exact call again that failed. The answer may have been lost with a connection.
-bool Steps::may_repeat(const FlightPtr& flight, Instant now) {
-  if (region_->origin->reach() != Reach::kPrompt) return false;
-  const base::MutexLock lock(shard_of(flight->key).mutex);
-  if (!flight->may_repeat()) return false;
-  ++flight->repeats;
-  flight->began = now;
-  return true;
-}
-
-// Answers the requests of an exact call. False: the origin could not decide it.
-bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
-  if (answer.decisions.empty()) return false;
-  Finished finished;
-  const std::vector<Ask> asks = take_asks(flight);
-  const WallTime now = tuples_->clock.now().wall;
-  bool refused = false;
-  for (size_t i = 0; i < asks.size(); ++i) {
-    if (asks[i].waiter == nullptr) continue;
-    if (i >= answer.decisions.size()) {
-      finished.answer(asks[i], {.status = StepResult::Status::kLate});
-      continue;
-    }
-    const memory::Query& query = asks[i].query;
-    const ExactDecision& decided = answer.decisions[i];
-    CellDecision result;
-    result.decision.outcome = decided.outcome;
-    result.decision.remaining = decided.remaining;
-    result.decision.reset = now + decided.reset;
-    if (decided.retry_after) result.decision.retry_at = query.now + *decided.retry_after;
-    const Count after = base::saturating_sub(query.ask.capacity, decided.remaining);
-    const bool admitted = result.decision.admitted();
-    // The origin does not tell apart whose they are.
-    result.evidence.siblings = admitted ? base::saturating_sub(after, query.ask.cost) : after;
-    refused = refused || decided.outcome == Outcome::kDenied;
-    finished.answer(asks[i], {.status = StepResult::Status::kDecided, .decision = result});
-  }
-  go_on(flight, {}, refused, finished);
-  return true;
 }
 
 // Starts the next step of the line after this one. `again`: requests to ask for again. After a
@@ -502,7 +344,7 @@ void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused,
     line.put_back(std::move(again));
     if (line.flight == flight) line.flight = nullptr;
     if (refused) {
-      line.paced_until = std::max(line.paced_until, flight->began.mono + kPace);
+      line.paced_until = std::max(line.paced_until, flight->began.mono + flight->pace);
       shard.paced.emplace_back(line.paced_until, flight->tuple);
     }
     next = next_flight(line, now);

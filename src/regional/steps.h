@@ -68,6 +68,13 @@ class Steps : public std::enable_shared_from_this<Steps> {
   void ask(Instant now, const std::vector<StepRequest>& requests, Executor& home,
            UniqueFunction<void(const std::vector<StepResult>&)> done);
 
+  // Tells the origin what this process has admitted by itself of tuples whose whole state it keeps,
+  // by their index in the table. Returns those that have another call in flight. A call that fails
+  // marks its tuple again.
+  [[nodiscard]] std::vector<uint32_t> tell(Instant now, const std::vector<uint32_t>& tuples,
+                                           Executor& timers);
+  [[nodiscard]] size_t tells_in_flight() const { return tells_.load(std::memory_order_relaxed); }
+
  private:
   struct Waiter;
   struct Ask;
@@ -98,6 +105,10 @@ class Steps : public std::enable_shared_from_this<Steps> {
   [[nodiscard]] ExactCall exact_call(Flight& flight);
   void on_answers(const std::vector<FlightPtr>& flights, Result<std::vector<ExactAnswer>> answers);
   [[nodiscard]] bool land_exact(const FlightPtr& flight, const ExactAnswer& answer);
+  void note_answer(const Flight& flight, const std::vector<Ask>& asks,
+                   const ExactAnswer& answer) const;
+  void tell_again(const Flight& flight) const;
+  bool end(Flight& flight);
   [[nodiscard]] bool may_repeat(const FlightPtr& flight, Instant now);
   void end_without_reply(const FlightPtr& flight, StepResult::Status status);
   void go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused, Finished& finished);
@@ -114,6 +125,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
   const std::shared_ptr<memory::PublishWatch> publish_watch_;
   const std::shared_ptr<telemetry::LimiterCounters> counters_;
   base::Atomic<uint64_t> exact_calls_{0};  // numbers them: relaxed
+  base::Atomic<size_t> tells_{0};          // in flight: relaxed
   std::array<Shard, kShards> shards_;
 };
 

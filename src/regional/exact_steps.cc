@@ -1,0 +1,207 @@
+// Steps of tuples whose whole state the origin keeps.
+
+#include <algorithm>
+#include <optional>
+
+#include "base/wide.h"
+#include "memory/exact_use.h"
+#include "memory/lifecycle.h"
+#include "regional/exact_share.h"
+#include "regional/step_line.h"
+#include "regional/steps.h"
+
+namespace weir::regional {
+
+using memory::CellDecision;
+using memory::ExactUse;
+using memory::Tuple;
+using telemetry::Stat;
+
+// A repeated call is the same call: it keeps its number and its asks. Without asks: the reply came
+// after all.
+ExactCall Steps::exact_call(Flight& flight) {
+  const base::MutexLock lock(shard_of(flight.key).mutex);
+  if (flight.ended || flight.asks.empty()) return {};
+  if (flight.call == 0) {
+    flight.call = 1 + exact_calls_.fetch_add(1, std::memory_order_relaxed);
+    flight.first_sent = flight.began.mono;
+    const epoch::Guard guard;
+    if (const Tuple tuple = tuples_->table.find(flight.key)) {
+      const ExactUse use(tuple);
+      // Before the total is read: a later admission marks the tuple dirty again.
+      use.mark_clean();
+      flight.has_tuple = true;
+      flight.generation = use.generation();
+      flight.acked = use.known().acked;
+      flight.own = use.own();
+    }
+  }
+  const memory::Query& first = flight.asks.front().query;
+  ExactCall call{.tuple = flight.tuple,
+                 .algorithm = first.algorithm,
+                 .limit = first.limit,
+                 .duration = first.duration,
+                 .across_durations = flight.key.header().duration() == Millis(0),
+                 .writer = region_->component(flight.generation),
+                 .number = flight.call,
+                 .own = flight.own,
+                 .acked = flight.acked,
+                 .strict_for = strict_for(first),
+                 .asks = {}};
+  for (const Ask& ask : flight.asks) {
+    call.asks.push_back({.cost = ask.query.ask.cost, .capacity = ask.query.ask.capacity});
+  }
+  return call;
+}
+
+void Steps::on_answers(const std::vector<FlightPtr>& flights,
+                       Result<std::vector<ExactAnswer>> answers) {
+  const Instant now = tuples_->clock.now();
+  std::vector<FlightPtr> again;
+  for (size_t i = 0; i < flights.size(); ++i) {
+    const FlightPtr& flight = flights[i];
+    if (answers && i < answers->size() && land_exact(flight, (*answers)[i])) continue;
+    counters_->add(Stat::kStepErrors);
+    if (!answers && may_repeat(flight, now)) {
+      again.push_back(flight);
+    } else {
+      end_without_reply(flight, StepResult::Status::kLate);
+    }
+  }
+  if (!again.empty()) launch(again);
+}
+
+// Whether to send an exact call again that failed. The answer may have been lost with a connection.
+bool Steps::may_repeat(const FlightPtr& flight, Instant now) {
+  if (region_->origin->reach() != Reach::kPrompt) return false;
+  const base::MutexLock lock(shard_of(flight->key).mutex);
+  if (!flight->may_repeat()) return false;
+  ++flight->repeats;
+  flight->began = now;
+  return true;
+}
+
+// Answers the requests of an exact call. False: the origin could not decide it.
+bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
+  if (answer.decisions.empty()) return false;
+  Finished finished;
+  const std::vector<Ask> asks = take_asks(flight);
+  note_answer(*flight, asks, answer);
+  const WallTime now = tuples_->clock.now().wall;
+  bool refused = false;
+  for (size_t i = 0; i < asks.size(); ++i) {
+    if (asks[i].waiter == nullptr) continue;
+    if (i >= answer.decisions.size()) {
+      finished.answer(asks[i], {.status = StepResult::Status::kLate});
+      continue;
+    }
+    const memory::Query& query = asks[i].query;
+    const ExactDecision& decided = answer.decisions[i];
+    CellDecision result;
+    result.decision.outcome = decided.outcome;
+    result.decision.remaining = decided.remaining;
+    result.decision.reset = now + decided.reset;
+    if (decided.retry_after) result.decision.retry_at = query.now + *decided.retry_after;
+    const Count after = base::saturating_sub(query.ask.capacity, decided.remaining);
+    const bool admitted = result.decision.admitted();
+    // The origin does not tell apart whose they are.
+    result.evidence.siblings = admitted ? base::saturating_sub(after, query.ask.cost) : after;
+    refused = refused || decided.outcome == Outcome::kDenied;
+    // Sooner than usual if something will fit by then.
+    if (decided.retry_after) flight->pace = std::min<Nanos>(flight->pace, *decided.retry_after);
+    finished.answer(asks[i], {.status = StepResult::Status::kDecided, .decision = result});
+  }
+  go_on(flight, {}, refused, finished);
+  return true;
+}
+
+// Keeps what the answer says for the next requests. `asks`: none if the call had ended.
+void Steps::note_answer(const Flight& flight, const std::vector<Ask>& asks,
+                        const ExactAnswer& answer) const {
+  if (!flight.has_tuple || asks.empty() || answer.decisions.size() != asks.size()) return;
+  const epoch::Guard guard;
+  const Tuple tuple = tuples_->table.find(flight.key);
+  const memory::Query& last = asks.back().query;
+  // The tuple was removed meanwhile, or rebuilt for another rate.
+  if (!tuple || ExactUse(tuple).generation() != flight.generation) return;
+  if (!memory::fits(tuple, last)) return;
+  const ExactUse use(tuple);
+  const Count used = base::saturating_sub(last.ask.capacity, answer.decisions.back().remaining);
+  if (answer.strict && !use.known().strict) counters_->add(Stat::kMadeStrict);
+  use.note_answer({.own = flight.own,
+                   .used = used,
+                   .capacity = last.ask.capacity,
+                   .strict = answer.strict,
+                   .fresh_until = flight.first_sent + exact_freshness(last, region_->max_freshness,
+                                                                      region_->replay_within)});
+  std::optional<ExactUse::Denial> denial;
+  for (size_t i = 0; i < asks.size(); ++i) {
+    const ExactDecision& decided = answer.decisions[i];
+    const algorithms::Ask& ask = asks[i].query.ask;
+    if (!decided.retry_after || ask.cost == 0 || ask.capacity != last.ask.capacity) continue;
+    if (denial && denial->cost <= ask.cost) continue;
+    denial = {.until = flight.first_sent + *decided.retry_after,
+              .cost = ask.cost,
+              .remaining = decided.remaining};
+  }
+  if (denial) use.note_denial(*denial);
+}
+
+// A call ended without an answer: the origin may not know what it told.
+void Steps::tell_again(const Flight& flight) const {
+  if (!flight.has_tuple) return;
+  const epoch::Guard guard;
+  const Tuple tuple = tuples_->table.find(flight.key);
+  if (tuple && memory::has_untold(tuple)) region_->mark_untold(tuple);
+}
+
+std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tuples,
+                                  Executor& timers) {
+  std::vector<uint32_t> busy;
+  std::vector<FlightPtr> flights;
+  for (const uint32_t index : tuples) {
+    auto flight = std::make_shared<Flight>();
+    memory::Query peek{.now = now.wall};
+    {
+      const epoch::Guard guard;
+      const Tuple tuple = tuples_->table.at(index);
+      if (!tuple || tuple.slot->header.cell_class() == memory::CellClass::kWindow) continue;
+      ExactUse(tuple).mark_clean();
+      if (!memory::has_untold(tuple)) continue;
+      flight->key = memory::TupleKey(tuple.slot->header, tuple.slot->key_words(), tuples_->hash);
+      peek = memory::peek_of(tuple, now.wall);
+    }
+    Shard& shard = shard_of(flight->key);
+    const base::MutexLock lock(shard.mutex);
+    Line& line = shard.lines[flight->key.encoded()];
+    if (line.flight != nullptr) {
+      busy.push_back(index);
+      continue;
+    }
+    flight->tuple = flight->key.encoded();
+    flight->began = now;
+    flight->only_tells = true;
+    flight->asks.push_back({.waiter = nullptr, .query = peek});
+    line.flight = flight;
+    tells_.fetch_add(1, std::memory_order_relaxed);
+    flights.push_back(std::move(flight));
+  }
+  if (flights.empty()) return busy;
+  timers.post_at(now.mono + region_->read_deadline, [weak = weak_from_this(), flights] {
+    const auto self = weak.lock();
+    if (!self) return;
+    for (const FlightPtr& flight : flights) {
+      bool ended = false;
+      {
+        const base::MutexLock lock(self->shard_of(flight->key).mutex);
+        ended = flight->ended;
+      }
+      if (!ended) self->end_without_reply(flight, StepResult::Status::kLate);
+    }
+  });
+  counters_->add(Stat::kReplayed, flights.size());
+  launch(flights);
+  return busy;
+}
+
+}  // namespace weir::regional
