@@ -71,12 +71,83 @@ TEST(Burst, MultipliesARelaxedLimit) {
   EXPECT_GT(region.admitted_in_this_window(), 400u);
 }
 
+constexpr Algorithm kUnmerged[] = {Algorithm::kGcra, Algorithm::kTokenBucket,
+                                   Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog};
+
+// The same of the algorithms whose whole state the origin keeps. After a refusal it decides every
+// request, for the time of two windows.
+TEST(Burst, OnAllProcessesAdmitsTheLimitOfEveryAlgorithm) {
+  for (const Algorithm algorithm : kUnmerged) {
+    SCOPED_TRACE(to_string(algorithm));
+    for (const uint32_t nodes : {2U, 3U, 4U, 10U}) {
+      BurstRegion region({.nodes = nodes, .limit = 80, .algorithm = algorithm});
+      region.settle();
+      region.burst(1);
+      region.deliver_all();
+      Count before = 0;
+      for (int window = 0; window < 6; ++window) {
+        // All sub-windows of the last burst have left by then.
+        for (int i = 0; i < 110; ++i) {
+          region.pass(Millis(100));
+          region.deliver_all();
+        }
+        region.burst(100);
+        region.deliver_all();
+        const Count admitted = region.admitted() - std::exchange(before, region.admitted());
+        EXPECT_GE(admitted, 80u) << nodes << " nodes, window " << window;
+        EXPECT_LE(admitted, window == 0 ? 100u : 80u) << nodes << " nodes, window " << window;
+      }
+    }
+  }
+}
+
+TEST(Burst, OfManyRequestsBelowTheLimitAsksTheOriginForFew) {
+  for (const Algorithm algorithm : kUnmerged) {
+    BurstRegion region({.nodes = 3, .limit = 300, .algorithm = algorithm});
+    region.settle();
+    region.burst(1);
+    region.deliver_all();
+    const uint64_t asked = region.steps();
+    for (int i = 0; i < 50; ++i) {
+      region.burst(1);
+      region.pass(Millis(20));
+      region.deliver_all();
+    }
+    EXPECT_EQ(region.admitted(), 153u) << to_string(algorithm);
+    EXPECT_EQ(region.steps(), asked) << "nobody waits: " << to_string(algorithm);
+  }
+}
+
 struct Case {
   const char* name;
   BurstOptions options;
 };
 
 class Schedules : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Schedules, OfUnmergedAlgorithmsKeepTheBound) {
+  const int runs = static_cast<int>(generated_cases(300));
+  uint64_t worst = 0;
+  for (int run = 0; run < runs; ++run) {
+    BurstOptions options = GetParam().options;
+    options.seed = static_cast<uint64_t>(run) * 7919 + 1;
+    uint64_t random = options.seed;
+    if (options.nodes == 0) options.nodes = 2 + static_cast<uint32_t>(base::split_mix(random) % 29);
+    constexpr Count kLimits[] = {1, 2, 5, 20, 64, 200, 3000, 10'000};
+    if (options.limit == 0) options.limit = kLimits[base::split_mix(random) % 8];
+    options.algorithm = kUnmerged[base::split_mix(random) % 4];
+    options.most_cost = std::min(options.most_cost, options.limit);
+    BurstRegion region(options);
+    if (base::split_mix(random) % 4 != 0) region.settle();
+    region.run();
+    worst = std::max(worst, region.worst_permille());
+    ASSERT_LE(region.worst_permille(), kConvergePermille + 2000 / options.limit)
+        << "run " << run << ", " << to_string(options.algorithm) << ": " << options.nodes
+        << " nodes, limit " << options.limit;
+  }
+  RecordProperty("worst_permille", static_cast<int>(worst));
+  std::cout << GetParam().name << ": worst " << worst << " permille\n";
+}
 
 TEST_P(Schedules, KeepTheBound) {
   const int runs = static_cast<int>(generated_cases(300));

@@ -65,6 +65,15 @@ class BurstRegion {
   // The largest share of the limit that was admitted in any window so far, in permille.
   [[nodiscard]] uint64_t worst_permille() const { return worst_permille_; }
   [[nodiscard]] Count admitted() const { return admitted_; }
+  // Calls that requests waited for.
+  [[nodiscard]] uint64_t steps() const {
+    uint64_t all = 0;
+    for (const auto& node : nodes_) {
+      const LimiterStats stats = node->engine->stats();
+      all += stats.steps.asked - stats.replayed;
+    }
+    return all;
+  }
   [[nodiscard]] Count admitted_in_this_window() const {
     const auto found = windows_.find(window_end());
     return found == windows_.end() ? 0 : found->second;
@@ -141,7 +150,7 @@ class BurstRegion {
   }
 
  private:
-  class Link final : public RegionalOrigin, public StepStore {
+  class Link final : public RegionalOrigin, public StepStore, public ExactStore {
    public:
     Link(BurstRegion& region, size_t node) : region_(region), node_(node) {}
     void read(std::vector<CellRead> cells, OriginReply reply) override {
@@ -165,7 +174,15 @@ class BurstRegion {
         });
       });
     }
+    void decide(std::vector<ExactCall> calls, ExactReply reply) override {
+      region_.send(node_, [this, calls, reply](auto answer) {
+        region_.origin_.decide(calls, [answer, reply](auto answers) {
+          answer([reply, value = *answers] { reply(value); });
+        });
+      });
+    }
     [[nodiscard]] StepStore* step_store() override { return this; }
+    [[nodiscard]] ExactStore* exact_store() override { return this; }
     [[nodiscard]] uint32_t live_nodes() const override {
       return membership_ ? membership_->nodes : 1;
     }
@@ -287,8 +304,11 @@ class BurstRegion {
   }
 
   void note_admitted(WallTime end, Count cost) {
-    windows_[end] += cost;
     admitted_ += cost;
+    if (memory::class_of(options_.algorithm) != memory::CellClass::kWindow) {
+      return note_unmerged(cost);
+    }
+    windows_[end] += cost;
     Count used = windows_[end];
     if (options_.algorithm == Algorithm::kSlidingWindow) {
       const auto last = windows_.find(end - options_.duration);
@@ -301,6 +321,35 @@ class BurstRegion {
     worst_permille_ = std::max(worst_permille_, used * 1000 / options_.limit);
   }
 
+  // What counts of the admissions so far, if each was decided when it was answered. It was decided
+  // up to `most_delay()` before, so what counts at that time is a little less.
+  void note_unmerged(Count cost) {
+    const MonoTime now = clock_.now().mono;
+    windows_[window_end()] += cost;
+    accepts_.emplace_back(now, cost);
+    if (memory::class_of(options_.algorithm) == memory::CellClass::kBacklog) {
+      const double drained = static_cast<double>(options_.limit) *
+                             static_cast<double>((now - waiting_at_).count()) /
+                             static_cast<double>(Nanos(options_.duration).count());
+      waiting_ = std::max(0.0, waiting_ - drained) + static_cast<double>(cost);
+      waiting_at_ = now;
+      const double late = static_cast<double>(options_.limit) *
+                          static_cast<double>(most_delay().count()) /
+                          static_cast<double>(options_.duration.count());
+      const double used = std::max(0.0, waiting_ - late);
+      worst_permille_ =
+          std::max(worst_permille_, static_cast<uint64_t>(used * 1000) / options_.limit);
+      return;
+    }
+    Count used = 0;
+    for (const auto& [when, each] : accepts_) {
+      if (when > now - (Nanos(options_.duration) - most_delay())) used += each;
+    }
+    worst_permille_ = std::max(worst_permille_, used * 1000 / options_.limit);
+  }
+  // From a decision of the origin to its answer.
+  [[nodiscard]] Millis most_delay() const { return options_.late ? Millis(550) : Millis(300); }
+
   const BurstOptions options_;
   uint64_t random_;
   doubles::ManualClock clock_;
@@ -308,6 +357,9 @@ class BurstRegion {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Message> network_;
   std::map<WallTime, Count> windows_;  // admitted, by the end of the window
+  std::vector<std::pair<MonoTime, Count>> accepts_;
+  double waiting_ = 0;  // of a backlog
+  MonoTime waiting_at_{};
   Count admitted_ = 0;
   uint64_t worst_permille_ = 0;
 };

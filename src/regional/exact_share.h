@@ -47,13 +47,18 @@ namespace weir::regional {
                                                      const memory::Query& query, MonoTime now,
                                                      const std::optional<Allowance>& allowance) {
   const memory::ExactUse::Known known = use.known();
-  if (!allowance || known.strict || known.fresh_until <= now) return std::nullopt;
+  const bool strict = known.strict && !base::mutated(base::Mutation::kRefusalsPrivate);
+  const bool fresh =
+      known.fresh_until > now || base::mutated(base::Mutation::kAllowanceWithoutExpiry);
+  if (!allowance || strict || !fresh) return std::nullopt;
   // `used` is of this capacity: another one may be less than what counts.
   if (known.capacity != query.ask.capacity) return std::nullopt;
   const Count left = base::saturating_sub(query.ask.capacity, known.used);
   const Count taken = base::saturating_sub(use.own() + query.ask.cost, known.acked);
   if (!allowance->covers(taken, left)) return std::nullopt;
-  return known.acked + left / std::max<uint64_t>(allowance->parts, 1);
+  const bool whole = base::mutated(base::Mutation::kAllowanceOfWholeRemainder);
+  const uint64_t parts = whole ? allowance->parts / kAllowanceParts : allowance->parts;
+  return known.acked + left / std::max<uint64_t>(parts, 1);
 }
 
 // The denial of a request that the origin would deny; none: it might admit it.
