@@ -203,8 +203,13 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
     paths[i] = path_of(requests[i], tuples.hash, fast_key[i]);
     if (thread == nullptr) paths[i] = Path::kSlow;
     if constexpr (kShared) {
-      if (is_decided_exactly(requests[i].algorithm, requests[i].consistency, waiting)) [[unlikely]]
-        paths[i] = Path::kSlow;
+      if (is_decided_exactly(requests[i].algorithm, requests[i].consistency, waiting))
+          [[unlikely]] {
+        const bool may_be_alone =
+            paths[i] != Path::kSlow && requests[i].cost > 0 &&
+            consistency_of(requests[i].consistency, waiting) == Consistency::kConverge;
+        paths[i] = may_be_alone ? Path::kAlone : Path::kSlow;
+      }
     }
     table.prefetch_control(fast_key[i].hash);
   }
@@ -229,6 +234,13 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
         if (!verdicts[i].ok()) [[unlikely]]
           verdicts[i] = Verdict{};
         Verdict& verdict = verdicts[i].value();
+        if constexpr (kShared) {
+          if (paths[i] == Path::kAlone) [[unlikely]] {
+            if (slot != nullptr && decide_alone(*slot, now, requests[i], verdict)) continue;
+            paths[i] = Path::kSlow;
+            break;
+          }
+        }
         if (slot != nullptr && admit_fast<kScope>(paths[i], table.tuple_of(*slot), now, requests[i],
                                                   allowance_of(requests[i]), verdict)) [[likely]] {
           if constexpr (kShared) {

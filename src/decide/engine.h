@@ -122,8 +122,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // read_requirement() of such a request. Creates its tuple, to keep what the origin answers.
   [[nodiscard]] regional::ReadRequirement exact_requirement(RequestContext& context,
                                                             Waiting waiting);
-  // Admits such a request by the allowance of this process. False: the origin must decide it.
-  [[nodiscard]] bool admit_alone(const RequestContext& context, Verdict& verdict);
+  // What this process can say of such a request alone: it admits it by its allowance, or knows that
+  // the origin would deny it.
+  [[nodiscard]] bool decide_alone(memory::Slot& slot, Instant now, const Request& request,
+                                  Verdict& verdict);
+  [[nodiscard]] bool admit_alone(const memory::Tuple& tuple, const memory::Query& query, Count most,
+                                 Verdict& verdict);
   // Counts a cost that the origin does not know.
   void note_own(const RequestContext& context);
   void replay_refused(const memory::Tuple& tuple, MonoTime now);

@@ -130,9 +130,11 @@ bool Engine::decide_known(RequestContext& context, ReadRequirement requirement, 
     return true;
   }
   if (exact) {
-    if (admit_alone(context, verdict)) return true;
-    context.query.bound = {};
-    return false;
+    const Count most = std::exchange(context.query.bound, {}).most;
+    const epoch::Guard guard;
+    const memory::Tuple tuple = state_.tuples->table.find(context.key);
+    return tuple && memory::fits(tuple, context.query) &&
+           admit_alone(tuple, context.query, most, verdict);
   }
   CellDecision result;
   if (!decider_.decide_in_table(context, result) || !result.decision.admitted()) {
@@ -269,15 +271,31 @@ ReadRequirement Engine::exact_requirement(RequestContext& context, Waiting waiti
   return requirement;
 }
 
-// Another thread may have used the allowance, and the state in memory may deny the request: then
-// its cost stays counted as if it were admitted, until the origin is told.
-bool Engine::admit_alone(const RequestContext& context, Verdict& verdict) {
-  const memory::Query& query = context.query;
-  const epoch::Guard guard;
-  const memory::Tuple tuple = state_.tuples->table.find(context.key);
-  if (!tuple || !memory::fits(tuple, query)) return false;
+[[gnu::noinline]] bool Engine::decide_alone(memory::Slot& slot, Instant now, const Request& request,
+                                            Verdict& verdict) {
+  const memory::Query query = memory::query_of(now.wall, request);
+  const memory::Tuple tuple = state_.tuples->table.tuple_of(slot);
+  if (query.ask.cost > query.ask.capacity || !memory::fits(tuple, query)) return false;
+  const regional::RegionState& region = *state_.region;
   const memory::ExactUse use(tuple);
-  if (!use.take(query.ask.cost, query.bound.most)) return false;
+  // Before anything that it said: the origin answers.
+  if (region.origin->reach() != Reach::kPrompt) return false;
+  if (const auto denial = regional::known_denial(use, query, now.mono)) {
+    fill(query, *denial, Basis::kLocal, verdict);
+    count(verdict);
+    return true;
+  }
+  const auto most = regional::most_alone(use, query, now.mono, region.allowance.at(now.mono));
+  return most && admit_alone(tuple, query, *most, verdict);
+}
+
+// False: the origin must decide. Another thread may have used the allowance, and the state in
+// memory may deny the request: then its cost stays counted as if it were admitted, until the origin
+// is told.
+bool Engine::admit_alone(const memory::Tuple& tuple, const memory::Query& query, Count most,
+                         Verdict& verdict) {
+  const memory::ExactUse use(tuple);
+  if (!use.take(query.ask.cost, most)) return false;
   state_.region->mark_untold(tuple);
   CellDecision result = decider_.with_accuracy(
       tuple, query, Decider::decide_cells(tuple, query, memory::Effect::kConsume));
