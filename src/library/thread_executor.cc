@@ -1,6 +1,6 @@
-#include <thread>
 #include <utility>
 
+#include "platform/own_thread.h"
 #include "platform/thread_executor.h"
 #include "weir/executor.h"
 
@@ -17,7 +17,7 @@ ThreadExecutor::~ThreadExecutor() {
   if (!thread_->executor.is_own_thread()) return;
   // A thread cannot join itself: another one does, after the task that runs now.
   thread_->executor.drop_tasks();
-  std::thread([last = std::move(thread_)] {}).detach();
+  platform::destroy_elsewhere(std::move(thread_));
 }
 
 void ThreadExecutor::start() {

@@ -14,6 +14,12 @@ namespace weir::platform {
   return is_own;
 }
 
+// Another thread runs the destructor, which joins this one.
+template <typename T>
+void destroy_elsewhere(T object) {
+  std::thread([last = std::move(object)] {}).detach();
+}
+
 // A pointer to `object` as its base class. The destructor of `object` joins threads; where one of
 // those threads releases the last reference, another thread runs the destructor.
 template <typename Base, typename T>
@@ -21,7 +27,7 @@ template <typename Base, typename T>
   Base* const base = object.get();
   return std::shared_ptr<Base>(base, [object = std::move(object)](Base*) mutable {
     if (!on_own_thread()) return object.reset();
-    std::thread([last = std::move(object)] {}).detach();
+    destroy_elsewhere(std::move(object));
   });
 }
 
