@@ -302,7 +302,13 @@ struct ExactCall {
   // acknowledged. The origin charges the rest first, whether it fits or not.
   Count own = 0;
   Count acked = 0;
-  Millis strict_for{0};        // how long a refusal matters to all writers
+  Millis strict_for{0};  // how long a refusal matters to all writers
+  // What other regions have admitted in the current window of the tuple that counts it for them,
+  // and in the one before. The origin charges what it does not know, whoever tells it.
+  int64_t foreign_sequence = 0;
+  Count foreign = 0;
+  Count foreign_last = 0;
+  Millis foreign_width{0};     // of these windows; 0: nothing is known
   std::vector<ExactAsk> asks;  // in the order of arrival
 };
 
@@ -319,7 +325,7 @@ struct ExactAnswer {
   WallTime at{};                         // when it was decided, by the clock of the origin
   uint64_t version = 0;                  // how many calls had changed the state before this one
   bool changed = false;                  // this one did, too
-  Count charged = 0;                     // of what the writer had admitted by itself
+  Count charged = 0;                     // of what the writer and other regions had admitted
   bool strict = false;                   // a request was refused within `strict_for`
   std::vector<ExactDecision> decisions;  // one for each ask; none: the call could not be decided
 };

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "global/ledger_key.h"
+#include "memory/usage_key.h"
+
 namespace weir::sim {
 
 Monitor::Monitor(const Timeline& timeline, std::string only_checker)
@@ -75,6 +78,7 @@ void Monitor::note_disruption() {
 }
 
 void Monitor::after_write(int region, const OriginWrite& write) {
+  if (memory::is_usage_tuple(write.replay.cell.tuple)) return;
   check(region, [&](RegionChecker& checker, const RegionView& seen) {
     return checker.after_write(seen, write);
   });
@@ -82,8 +86,14 @@ void Monitor::after_write(int region, const OriginWrite& write) {
 
 void Monitor::after_commit(const Committed& committed) {
   history_.note(timeline_.now().mono, committed.rows);
+  // Requests know nothing of usage tuples: local_algorithms.cc checks what they are for.
+  std::vector<LedgerRow> rows = committed.rows;
+  std::erase_if(rows, [](const LedgerRow& row) {
+    return memory::is_usage_tuple(
+        memory::TupleKey(global::request_of(row.key), base::KeyedHash{1}).encoded());
+  });
   check_global([&](GlobalChecker& checker, const GlobalView& seen) {
-    return checker.after_commit(seen, committed);
+    return checker.after_commit(seen, {.by = committed.by, .rows = rows, .at = committed.at});
   });
 }
 
@@ -169,8 +179,10 @@ void Monitor::audit() {
     if (!node.is_running()) return;
     seen.sync = node.engine->sync_stats();
     conditions.no_room = conditions.no_room || seen.sync.left_out > 0;
-    node.engine->inspect_sync(node.clock.now(),
-                              [&](const global::SharedCell& cell) { seen.shared.push_back(cell); });
+    node.engine->inspect_sync(node.clock.now(), [&](const global::SharedCell& cell) {
+      if (memory::is_usage_tuple(cell.tuple)) return;
+      seen.shared.push_back(cell);
+    });
   });
   check_global(
       [](GlobalChecker& checker, const GlobalView& seen) { return checker.at_audit(seen); });
@@ -205,7 +217,9 @@ void Monitor::refresh_views() {
     seen.process = node.is_running() ? node.process->number : -1;
     if (!node.is_running()) return;
     seen.incarnation = node.engine->incarnation();
-    node.engine->inspect([&](const decide::CellView& cell) { seen.cells.push_back(cell); });
+    node.engine->inspect([&](const decide::CellView& cell) {
+      if (!memory::is_usage_tuple(cell.tuple)) seen.cells.push_back(cell);
+    });
   });
 }
 

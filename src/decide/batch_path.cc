@@ -170,6 +170,7 @@ void Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
     RequestContext& context = call->contexts[item];
     context.query.bound = {};
     queries.push_back(context.query);
+    if (is_exact(context)) read_for_regions(now, context, *call->home);
     if (is_exact(context) && !alone) queries.back().ask.cost = 0;
     requests.push_back({.key = &context.key, .query = &queries.back()});
   }

@@ -206,7 +206,7 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
       if (is_decided_exactly(requests[i].algorithm, requests[i].consistency, waiting))
           [[unlikely]] {
         const bool may_be_alone =
-            paths[i] != Path::kSlow && requests[i].cost > 0 &&
+            paths[i] != Path::kSlow && requests[i].cost > 0 && !counts_for_regions() &&
             consistency_of(requests[i].consistency, waiting) == Consistency::kConverge;
         paths[i] = may_be_alone ? Path::kAlone : Path::kSlow;
       }
@@ -310,6 +310,9 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                        .requirement = each.requirement});
     } else {
       asks.push_back({.key = &each.context.key, .query = &each.context.query});
+      if (each.context.cell_class() != CellClass::kWindow) {
+        read_for_regions(now, each.context, home);
+      }
     }
   }
   call->parts.store((reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1), std::memory_order_relaxed);

@@ -128,6 +128,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                   Verdict& verdict);
   [[nodiscard]] bool admit_alone(const memory::Tuple& tuple, const memory::Query& query, Count most,
                                  Verdict& verdict);
+  // Counts an admission for the other regions; see memory/usage_key.h.
+  void count_for_regions(Instant now, const memory::TupleKey& key, const memory::Query& query);
+  // Reads what the other regions have admitted, if that is not known, for the next call to the
+  // origin.
+  void read_for_regions(Instant now, const RequestContext& context, Executor& home);
+  [[nodiscard]] bool counts_for_regions() const { return has_exact_store_ && sync_ != nullptr; }
   // Counts a cost that the origin does not know.
   void note_own(const RequestContext& context);
   void replay_refused(const memory::Tuple& tuple, MonoTime now);

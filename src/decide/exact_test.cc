@@ -467,5 +467,69 @@ TEST_F(Exact, AnOriginThatRepliesAtOnceIsNotCalledFromItsOwnReply) {
   EXPECT_EQ(deepest, 1);
 }
 
+// What this process admits while the origin is lost.
+class Untold : public Exact {
+ protected:
+  void SetUp() override { start({.consistency = Consistency::kConverge}); }
+  // Admits the cost without the origin.
+  void admit_alone(const Request& alone) {
+    link(0).reachability = Reach::kNone;
+    EXPECT_EQ(check(0, alone)->basis, Basis::kDegraded);
+    link(0).reachability = Reach::kPrompt;
+  }
+  WorkReport tell() {
+    Node& node = *nodes_[0];
+    const WorkReport report = node.engine->run_replay(clock_.now(), node.executor, Flush::kAll);
+    node.executor.run();
+    return report;
+  }
+  [[nodiscard]] Count remaining(Algorithm algorithm) {
+    return check(1, peek(algorithm))->remaining;
+  }
+};
+
+TEST_F(Untold, IsToldWhenTheOriginIsBack) {
+  for (const Algorithm algorithm : kUnmergeable) {
+    SCOPED_TRACE(to_string(algorithm));
+    admit_alone(request(algorithm, 3));
+    EXPECT_EQ(remaining(algorithm), 10u);
+    EXPECT_EQ(tell().done, 1u);
+    EXPECT_EQ(remaining(algorithm), 7u);
+    EXPECT_EQ(tell().done, 0u) << "once";
+    EXPECT_EQ(nodes_[0]->engine->stats().unacked, 0u);
+  }
+}
+
+TEST_F(Untold, IsToldAgainAfterAnAnswerWasLostAndChargedOnce) {
+  admit_alone(request(Algorithm::kGcra, 3));
+  link(0).holds = true;
+  (void)tell();
+  EXPECT_EQ(nodes_[0]->engine->stats().unacked, 1u);
+  EXPECT_EQ(remaining(Algorithm::kGcra), 7u) << "the origin has charged it";
+  link(0).held.clear();
+  link(0).holds = false;
+  clock_.advance(Millis(400));
+  nodes_[0]->executor.run();
+  EXPECT_EQ(tell().done, 1u);
+  EXPECT_EQ(remaining(Algorithm::kGcra), 7u);
+  EXPECT_EQ(nodes_[0]->engine->stats().unacked, 0u);
+}
+
+// A process that found a call without an answer waited for it for ever.
+TEST_F(Untold, DoesNotWaitForACallThatNobodyWaitsFor) {
+  link(0).holds = true;
+  std::optional<Verdict> late;
+  nodes_[0]->engine->check_async(clock_.now(), request(Algorithm::kGcra), nodes_[0]->executor,
+                                 [&](auto verdict) { late = *verdict; });
+  clock_.advance(Millis(400));
+  nodes_[0]->executor.run();
+  ASSERT_TRUE(late);
+  link(0).held.clear();
+  link(0).holds = false;
+  admit_alone(request(Algorithm::kGcra, 3));
+  EXPECT_EQ(tell().done, 1u);
+  EXPECT_EQ(remaining(Algorithm::kGcra), 6u);
+}
+
 }  // namespace
 }  // namespace weir::decide

@@ -9,6 +9,7 @@
 #include "memory/exact_use.h"
 #include "memory/head_lock.h"
 #include "memory/lifecycle.h"
+#include "memory/usage_key.h"
 #include "memory/window_cells.h"
 #include "regional/exact_share.h"
 #include "regional/freshness.h"
@@ -62,6 +63,7 @@ bool Engine::check_async(Instant now, const Request& request, Executor& home, Ve
         });
     return false;
   }
+  if (context->cell_class() != CellClass::kWindow) read_for_regions(now, *context, home);
   steps_->ask(now, {{.key = &context->key, .query = &context->query}}, home,
               [self = shared_from_this(), context,
                done = std::move(done)](const std::vector<regional::StepResult>& results) {
@@ -105,6 +107,7 @@ void Engine::undo_division(const RequestContext& context, Verdict& verdict) {
 void Engine::charge_after_answer(const RequestContext& context) {
   if (context.cell_class() == CellClass::kWindow || context.query.ask.cost == 0) return;
   (void)decider_.decide(context);
+  count_for_regions(state_.tuples->clock.now(), context.key, context.query);
 }
 
 // A denial for one tick: the counts of the tuple are at the origin, and not in memory.
@@ -131,10 +134,15 @@ bool Engine::decide_known(RequestContext& context, ReadRequirement requirement, 
   }
   if (exact) {
     const Count most = std::exchange(context.query.bound, {}).most;
-    const epoch::Guard guard;
-    const memory::Tuple tuple = state_.tuples->table.find(context.key);
-    return tuple && memory::fits(tuple, context.query) &&
-           admit_alone(tuple, context.query, most, verdict);
+    {
+      const epoch::Guard guard;
+      const memory::Tuple tuple = state_.tuples->table.find(context.key);
+      const bool admitted = tuple && memory::fits(tuple, context.query) &&
+                            admit_alone(tuple, context.query, most, verdict);
+      if (!admitted) return false;
+    }
+    count_for_regions(context.now, context.key, context.query);
+    return true;
   }
   CellDecision result;
   if (!decider_.decide_in_table(context, result) || !result.decision.admitted()) {
@@ -310,6 +318,43 @@ bool Engine::admit_alone(const memory::Tuple& tuple, const memory::Query& query,
   return true;
 }
 
+// The usage tuple of a request. Its limit is that of the publish rule; it denies nothing.
+static std::optional<RequestContext> usage_context(Instant now, const memory::TupleKey& key,
+                                                   const memory::Query& query,
+                                                   const base::KeyedHash& hash) {
+  const auto usage = memory::usage_key(key, regional::horizon_of(query), hash);
+  if (!usage) return std::nullopt;
+  RequestContext context;
+  context.now = now;
+  context.key = *usage;
+  context.query = {.now = now.wall,
+                   .algorithm = Algorithm::kFixedWindow,
+                   .duration = usage->header().duration(),
+                   .limit = query.ask.capacity,
+                   .ask = {.capacity = memory::kMaxCount, .cost = query.ask.cost}};
+  context.consistency = Consistency::kRelaxed;
+  return context;
+}
+
+void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
+                               const memory::Query& query) {
+  if (!counts_for_regions() || query.ask.cost == 0) return;
+  const auto usage = usage_context(now, key, query, state_.tuples->hash);
+  if (usage) (void)decider_.decide(*usage);
+}
+
+void Engine::read_for_regions(Instant now, const RequestContext& context, Executor& home) {
+  if (!counts_for_regions() || context.query.ask.cost == 0) return;
+  auto usage = usage_context(now, context.key, context.query, state_.tuples->hash);
+  if (!usage) return;
+  const ReadRequirement requirement = read_requirement(*usage, Waiting::kImpossible);
+  if (!regional::is_read(requirement)) return;
+  // The counts read are merged into the tuple, which marks the counted one.
+  refresh_->read(
+      now, {{.key = &usage->key, .duration = usage->query.duration, .requirement = requirement}},
+      home, [](const std::vector<regional::ReadResult>&) {});
+}
+
 void Engine::note_own(const RequestContext& context) {
   if (context.cell_class() == CellClass::kWindow || context.query.ask.cost == 0) return;
   const epoch::Guard guard;
@@ -317,6 +362,7 @@ void Engine::note_own(const RequestContext& context) {
   if (!tuple) return;
   memory::ExactUse(tuple).add(context.query.ask.cost);
   state_.region->mark_untold(tuple);
+  count_for_regions(context.now, context.key, context.query);
 }
 
 // A refused tuple is not read, and so would not notice that the origin lost its counts. It is

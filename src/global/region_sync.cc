@@ -313,14 +313,18 @@ void RegionSync::merge(Instant now, const TupleChange& change) {
     const Nanos fresh = regional::fresh_for(tuple.slot->header.duration(), region_->max_freshness);
     WindowCells(tuple).fresh_until().store(regional::Freshness::read(now.mono, fresh).word);
   }
-  if (merged != SharedTuples::Merge::kUnchanged) watch_->push(tuple.index);
+  if (merged == SharedTuples::Merge::kUnchanged) return;
+  watch_->push(tuple.index);
+  region_->note_foreign(*tuples_, tuple);
 }
 
 void RegionSync::merge_regions(const Tuple& tuple, const std::vector<RegionCount>& counts) {
   const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), tuples_->hash);
   const auto merged = global_->shared.merge(tuples_->clock.now().wall, tuple, key, counts);
   if (merged == SharedTuples::Merge::kNoMemory) no_memory_.store(true, std::memory_order_relaxed);
-  if (merged != SharedTuples::Merge::kUnchanged) watch_->push(tuple.index);
+  if (merged == SharedTuples::Merge::kUnchanged) return;
+  watch_->push(tuple.index);
+  region_->note_foreign(*tuples_, tuple);
 }
 
 // This process may have missed a message: the next request for a tuple reads it from the origin.

@@ -8,7 +8,9 @@
 //   foreign[1]    fresh until, monotonic ns; 0: there was no answer yet
 //   acked[0]      denied: bits 20-63 until when (monotonic ms), bits 0-19 the smallest cost
 //   acked[1]      the remaining limit at the last answer, for denials
-//   meta          bits 0-39 the capacity of the last answer; bit 62 strict, bit 63 dirty
+//   meta          bits 0-39 the capacity of the last answer; bit 61 other regions have admitted
+//   more
+//                 than the origin may know, bit 62 strict, bit 63 dirty
 //
 // An answer writes `used` before `acked`, and readers read them in the other order: a reader that
 // sees one half of an answer counts the cost in between twice, and never not at all.
@@ -81,8 +83,9 @@ class ExactUse {
     raise_number(cold_.siblings[1], answer.own);
     uint64_t meta = cold_.meta.load(std::memory_order_relaxed);
     const uint64_t noted = std::min(answer.capacity, kCapacityMask) | (answer.strict ? kStrict : 0);
-    while (!cold_.meta.compare_exchange_weak(
-        meta, (meta & kDirty) | noted, std::memory_order_release, std::memory_order_relaxed)) {
+    while (!cold_.meta.compare_exchange_weak(meta, (meta & (kDirty | kForeign)) | noted,
+                                             std::memory_order_release,
+                                             std::memory_order_relaxed)) {
     }
     cold_.foreign[1].store(static_cast<uint64_t>(answer.fresh_until.time_since_epoch().count()),
                            std::memory_order_release);
@@ -112,6 +115,12 @@ class ExactUse {
     return (cold_.meta.fetch_or(kDirty, std::memory_order_acq_rel) & kDirty) == 0;
   }
   void mark_clean() const { cold_.meta.fetch_and(~kDirty, std::memory_order_seq_cst); }
+  void mark_foreign() const { cold_.meta.fetch_or(kForeign, std::memory_order_acq_rel); }
+  [[nodiscard]] bool has_foreign_news() const {
+    return (cold_.meta.load(std::memory_order_acquire) & kForeign) != 0;
+  }
+  // Before the counts of other regions are read.
+  void take_foreign() const { cold_.meta.fetch_and(~kForeign, std::memory_order_seq_cst); }
 
   // Before the tuple is published: as the tuple that it replaces, but nothing is known of the rate.
   void begin(uint64_t generation) const {
@@ -127,6 +136,7 @@ class ExactUse {
 
  private:
   static constexpr uint64_t kCapacityMask = (uint64_t{1} << 40) - 1;
+  static constexpr uint64_t kForeign = uint64_t{1} << 61;
   static constexpr uint64_t kStrict = uint64_t{1} << 62;
   static constexpr uint64_t kDirty = uint64_t{1} << 63;
   static constexpr int kCostBits = 20;

@@ -202,7 +202,8 @@ WallTime expires_at(const Tuple& tuple) {
 }
 
 bool has_untold(const Tuple& tuple) {
-  return tuple.slot->header.cell_class() != CellClass::kWindow && ExactUse(tuple).untold() > 0;
+  if (tuple.slot->header.cell_class() == CellClass::kWindow) return false;
+  return ExactUse(tuple).untold() > 0 || ExactUse(tuple).has_foreign_news();
 }
 
 WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen) {

@@ -47,8 +47,8 @@ void destroy_state(Slot& slot);
 // words.
 [[nodiscard]] WallTime expires_at(const Tuple& tuple);
 [[nodiscard]] WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen);
-// Whether this process has admitted something by itself that the origin, which keeps the state of
-// the tuple, does not know.
+// Whether this process or another region has admitted something that the origin, which keeps the
+// state of the tuple, may not know.
 [[nodiscard]] bool has_untold(const Tuple& tuple);
 
 // A peek at a tuple of another class than windows, as its last answer from the origin was asked.

@@ -63,6 +63,10 @@ struct LogState {
 [[nodiscard]] inline Count untold(const ExactCall& call, Count told) {
   return base::saturating_sub(call.own, std::max(call.acked, told));
 }
+// A state is kept for as long as the origin must know what it has charged for other regions.
+[[nodiscard]] inline Millis foreign_kept(const ExactCall& call) {
+  return call.foreign + call.foreign_last > 0 ? 2 * call.foreign_width : Millis(0);
+}
 
 // Charges `untold`, then decides a call at the time `clock`. If it changes the state, the version
 // grows by one. A log also drops what has left its window.

@@ -24,7 +24,7 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     if (last->second.number > call.number) return {};
     told = last->second.own;
   }
-  const Count charged = untold(call, told);
+  const Count charged = untold(call, told) + charge_foreign(tuple, call);
   ExactAnswer answer;
   WallTime empty{};
   switch (exact_class(call.algorithm)) {
@@ -54,6 +54,7 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     empty = std::max(empty, answer.at + call.strict_for);
   }
   if (answer.changed || marks) {
+    empty = std::max(empty, answer.at + foreign_kept(call));
     tuple.kept_until = std::max(tuple.kept_until, empty + kRemembered);
     if (created) by_expiry_.emplace(tuple.kept_until, call.tuple);
     if (answer.changed) remember(tuple, call, answer);
@@ -61,6 +62,23 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     tuples_.erase(found);
   }
   return answer;
+}
+
+// What other regions have admitted, less what was charged before.
+Count ExactTuples::charge_foreign(Tuple& tuple, const ExactCall& call) {
+  if (call.foreign_width <= Millis(0)) return 0;
+  Count charged = 0;
+  const std::pair<int64_t, Count> windows[] = {{call.foreign_sequence, call.foreign},
+                                               {call.foreign_sequence - 1, call.foreign_last}};
+  for (const auto& [sequence, total] : windows) {
+    if (total == 0) continue;
+    Count& known = tuple.foreign[sequence];
+    charged += base::saturating_sub(total, known);
+    known = std::max(known, total);
+  }
+  std::erase_if(tuple.foreign,
+                [&](const auto& window) { return window.first < call.foreign_sequence - 1; });
+  return charged;
 }
 
 void ExactTuples::remember(Tuple& tuple, const ExactCall& call, const ExactAnswer& answer) {

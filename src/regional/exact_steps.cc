@@ -6,6 +6,8 @@
 #include "base/wide.h"
 #include "memory/exact_use.h"
 #include "memory/lifecycle.h"
+#include "memory/usage_key.h"
+#include "memory/window_cells.h"
 #include "regional/exact_share.h"
 #include "regional/step_line.h"
 #include "regional/steps.h"
@@ -34,6 +36,10 @@ ExactCall Steps::exact_call(Flight& flight) {
       flight.generation = use.generation();
       flight.acked = use.known().acked;
       flight.own = use.own();
+      use.take_foreign();
+      if (region_->reads_regions) {
+        flight.foreign = foreign_use(flight.key, flight.asks.front().query);
+      }
     }
   }
   const memory::Query& first = flight.asks.front().query;
@@ -47,6 +53,10 @@ ExactCall Steps::exact_call(Flight& flight) {
                  .own = flight.own,
                  .acked = flight.acked,
                  .strict_for = strict_for(first),
+                 .foreign_sequence = flight.foreign.sequence,
+                 .foreign = flight.foreign.current,
+                 .foreign_last = flight.foreign.last,
+                 .foreign_width = flight.foreign.width,
                  .asks = {}};
   for (const Ask& ask : flight.asks) {
     call.asks.push_back({.cost = ask.query.ask.cost, .capacity = ask.query.ask.capacity});
@@ -152,7 +162,23 @@ void Steps::tell_again(const Flight& flight) const {
   if (!flight.has_tuple) return;
   const epoch::Guard guard;
   const Tuple tuple = tuples_->table.find(flight.key);
-  if (tuple && memory::has_untold(tuple)) region_->mark_untold(tuple);
+  if (!tuple) return;
+  if (flight.foreign.current + flight.foreign.last > 0) ExactUse(tuple).mark_foreign();
+  if (memory::has_untold(tuple)) region_->mark_untold(tuple);
+}
+
+// The caller holds an epoch guard.
+Steps::ForeignUse Steps::foreign_use(const memory::TupleKey& key,
+                                     const memory::Query& query) const {
+  const auto usage = memory::usage_key(key, horizon_of(query), tuples_->hash);
+  const Tuple tuple = usage ? tuples_->table.find(*usage) : Tuple{};
+  if (!tuple) return {};
+  const memory::WindowCells cells(tuple);
+  const int64_t sequence = cells.newest();
+  return {.sequence = sequence,
+          .current = memory::count_in(cells.foreign(sequence), sequence),
+          .last = memory::count_in(cells.foreign(sequence - 1), sequence - 1),
+          .width = usage->header().duration()};
 }
 
 std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tuples,
@@ -174,6 +200,15 @@ std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tupl
     Shard& shard = shard_of(flight->key);
     const base::MutexLock lock(shard.mutex);
     Line& line = shard.lines[flight->key.encoded()];
+    // A call without an answer that nobody waits for any more.
+    const bool abandoned = line.flight != nullptr &&
+                           now.mono - line.flight->began.mono >= region_->read_deadline &&
+                           !line.flight->may_repeat();
+    if (abandoned) {
+      (void)end(*line.flight);
+      line.put_back(std::exchange(line.flight->asks, {}));
+      line.flight = nullptr;
+    }
     if (line.flight != nullptr) {
       busy.push_back(index);
       continue;

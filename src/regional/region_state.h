@@ -19,6 +19,7 @@
 #include "memory/dirty_list.h"
 #include "memory/exact_use.h"
 #include "memory/tuple_store.h"
+#include "memory/usage_key.h"
 #include "memory/window_cells.h"
 #include "regional/allowance.h"
 #include "regional/incarnation.h"
@@ -80,6 +81,18 @@ struct RegionState {
   // admitted by itself.
   void mark_untold(const memory::Tuple& tuple) {
     if (memory::ExactUse(tuple).mark_dirty()) pending_replay.push(tuple.index);
+  }
+
+  // Other regions have admitted more of a tuple that the origin keeps: `usage` counts it. The
+  // caller holds an epoch guard.
+  void note_foreign(memory::TupleStore& tuples, const memory::Tuple& usage) {
+    if (!origin || origin->exact_store() == nullptr) return;
+    const auto counted = memory::counted_key(*usage.slot, tuples.hash);
+    if (!counted) return;
+    const memory::Tuple tuple = tuples.table.find(*counted);
+    if (!tuple) return;
+    memory::ExactUse(tuple).mark_foreign();
+    mark_untold(tuple);
   }
 
   // Messages of the bridge were missed: reads that began before now may lack counts of the other

@@ -62,6 +62,14 @@ class Steps::Finished {
   std::vector<WaiterPtr> waiters_;
 };
 
+// What other regions have admitted, as sent.
+struct Steps::ForeignUse {
+  int64_t sequence = 0;
+  Count current = 0;
+  Count last = 0;
+  Millis width{0};
+};
+
 // One step of one tuple.
 struct Steps::Flight {
   memory::TupleKey key;
@@ -75,6 +83,7 @@ struct Steps::Flight {
   bool has_tuple = false;   // of an exact call: the tuple was in the table when it was sent
   bool only_tells = false;  // an exact call that nobody waits for
   MonoTime first_sent{};    // of an exact call
+  ForeignUse foreign;       // the same
   bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
   // The call to the origin has returned. Until then, a reply comes from within the call. Relaxed:
   // see go_on().

@@ -188,7 +188,10 @@ Script RedisOrigin::Worker::add_exact(Pipeline& commands, const ExactCall& call)
   };
   const auto duration = static_cast<uint64_t>(call.duration.count());
   add_numbers({call.number, duration, call.acked, call.own,
-               static_cast<uint64_t>(call.strict_for.count())});
+               static_cast<uint64_t>(call.strict_for.count()),
+               static_cast<uint64_t>(call.foreign_width.count()),
+               static_cast<uint64_t>(std::max<int64_t>(call.foreign_sequence, 1)), call.foreign,
+               call.foreign_last});
   Script script = Script::kBacklog;
   switch (exact_class(call.algorithm)) {
     case ExactClass::kBacklog: {

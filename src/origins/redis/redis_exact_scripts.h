@@ -13,13 +13,14 @@ namespace weir::origins {
 
 // What the scripts have in common. ARGV: the writer, then numbers: that of the call, the duration,
 // what the writer has admitted by itself and was acknowledged of that, what it has admitted in all,
-// and for how long a refusal matters.
+// for how long a refusal matters, the width of a window of other regions, its sequence, and what
+// they have admitted in it and in the one before.
 //
 // The field `s` of the hash KEYS[1] is the state; the first two numbers in it are the version and
 // the time of the last admission. The field `w` + writer is the last call of the writer that
 // changed the state: its number, its time, what the writer had admitted by itself, how much of that
 // the call charged, what was granted, and the state that it found. The field `r` is the time of the
-// last refusal that was marked.
+// last refusal that was marked. The field `f` + sequence is what was charged for other regions.
 inline constexpr std::string_view kExactCallText = R"(
 local numbers = {}
 for i = 2, #ARGV do
@@ -30,21 +31,28 @@ for i = 2, #ARGV do
 end
 local field, number, duration = 'w' .. ARGV[1], numbers[2], numbers[3]
 local acked, own, strict_for = numbers[4], numbers[5], numbers[6]
-if #ARGV < 6 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
+local width_of_others, sequence_of_others = numbers[7], numbers[8]
+if #ARGV < 10 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
 local function text(value) return string.format('%.0f', value) end
-local hash = redis.call('HMGET', KEYS[1], field, 's', 'r')
+local others = {{'f' .. ARGV[8], numbers[9]}}
+others[2] = {'f' .. string.format('%.0f', sequence_of_others - 1), numbers[10]}
+local hash = redis.call('HMGET', KEYS[1], field, 's', 'r', others[1][1], others[2][1])
 local told, refused = 0, tonumber(hash[3]) or 0
-local charged = 0
+local charged, news = 0, {}
 local function remember(now, granted, found)
+  if #news > 0 then
+    redis.call('HSET', KEYS[1], unpack(news))
+    redis.call('HDEL', KEYS[1], 'f' .. text(sequence_of_others - 2))
+  end
   local value = text(number) .. ' ' .. text(now) .. ' ' .. text(own) .. ' ' .. text(charged) .. ' '
       .. granted .. ' ' .. found
   if redis.call('HSET', KEYS[1], field, value) == 0 then return end
   local all = redis.call('HGETALL', KEYS[1])
-  if #all <= 2 * 66 then return end
+  if #all <= 2 * 70 then return end
   local writers = {}
   for i = 1, #all, 2 do
     local time = tonumber(string.match(all[i + 1], '^%d+ (%d+)')) or 0
-    if all[i] ~= 's' and all[i] ~= 'r' and all[i] ~= field then writers[#writers + 1] = {time, all[i]} end
+    if string.sub(all[i], 1, 1) == 'w' and all[i] ~= field then writers[#writers + 1] = {time, all[i]} end
   end
   table.sort(writers, function(a, b) return a[1] > b[1] end)
   for i = 64, #writers do redis.call('HDEL', KEYS[1], writers[i][2]) end
@@ -59,6 +67,13 @@ if hash[1] then
   told = of and tonumber(before) or 0
 end
 charged = math.max(0, own - math.max(acked, told))
+for i = 1, 2 do
+  local name, total, known = others[i][1], others[i][2], tonumber(hash[3 + i]) or 0
+  if total > known then
+    charged = charged + total - known
+    news[#news + 1], news[#news + 2] = name, text(total)
+  end
+end
 local stored = hash[2] or ''
 if redis.replicate_commands then redis.replicate_commands() end
 local time = redis.call('TIME')
@@ -68,6 +83,7 @@ if version then version, at = tonumber(version), tonumber(at) else version, at, 
 local set_back = at > clock + duration
 local now = math.max(clock, at)
 local function keep(ms)
+  if numbers[9] + numbers[10] > 0 then ms = math.max(ms, 2 * width_of_others) end
   if refused > 0 and refused <= now then ms = math.max(ms, refused + strict_for - now) end
   redis.call('PEXPIRE', KEYS[1], text(ms))
 end
@@ -93,8 +109,8 @@ struct JoinedText {
 // The backlog of another rate is converted with integers of any size: their digits are below 4096,
 // the lowest first, so that a digit times a number below 2^40 is exact.
 inline constexpr std::string_view kDecideBacklogText = R"(
-local num, den, keeps_time = numbers[7], numbers[8], numbers[9]
-if #ARGV < 9 or #ARGV % 4 ~= 1 or num < 1 or den < 1 then
+local num, den, keeps_time = numbers[11], numbers[12], numbers[13]
+if #ARGV < 13 or #ARGV % 4 ~= 1 or num < 1 or den < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 local ms, pulses = 0, 0
@@ -169,7 +185,7 @@ if charged > 0 then
   ms, pulses = now + whole, part
 end
 local granted, changed, refuses = '', charged > 0, false
-for i = 10, #ARGV, 4 do
+for i = 14, #ARGV, 4 do
   local has_cost = numbers[i] + numbers[i + 1] > 0
   local after_ms, after = ms + numbers[i], pulses + numbers[i + 1]
   if after >= den then after_ms, after = after_ms + 1, after - den end
@@ -191,8 +207,8 @@ return {1, text(clock), stored, granted, text(charged), text(refused)}
 )";
 
 inline constexpr std::string_view kDecideRingText = R"(
-local width = numbers[7]
-if #ARGV < 7 or #ARGV % 2 ~= 1 or width < 1 then
+local width = numbers[11]
+if #ARGV < 11 or #ARGV % 2 ~= 1 or width < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 if set_back then
@@ -215,7 +231,7 @@ for cell, count in string.gmatch(rest, '(%d+),(%d+);') do
 end
 used, current = used + charged, current + charged
 local granted, changed, refuses = '', charged > 0, false
-for i = 8, #ARGV, 2 do
+for i = 12, #ARGV, 2 do
   if used + numbers[i] <= numbers[i + 1] then
     used, current, granted = used + numbers[i], current + numbers[i], granted .. '1'
     changed = changed or numbers[i] > 0
@@ -274,7 +290,7 @@ if charged > 0 then
   total, used = total + charged, used + charged
   redis.call('ZADD', log, text(total), text(now))
 end
-for i = 7, #ARGV, 2 do
+for i = 11, #ARGV, 2 do
   local cost, capacity = numbers[i], numbers[i + 1]
   if used + cost <= capacity then
     if cost > 0 then
