@@ -325,6 +325,10 @@ function zooChart(results, { processor, cores, date }) {
   });
 }
 
+// Six digits, and no spaces: there are hundreds of runs.
+const toJson = (results) => `${JSON.stringify(results, (_, value) =>
+  (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value))}\n`;
+
 const servers = new Zoo('zoo');
 try {
   const machine = describeMachine([['redis', 'redis-server', '--version']]);
@@ -335,14 +339,14 @@ try {
   const redis = options.cluster ? await servers.clusterRedis() : await servers.redis();
   const limits = await measureAll(servers, redis);
   console.log('\nCalls are allowed, rejected or errors; these counts are of all rounds. Weir decides degraded ones without');
-  console.log('Redis, because an answer of Redis was late: many of them make a rate worthless. Other errors than those of');
-  console.log('watch: a node had 4,096 requests without an answer, because the machine was too slow.');
+  console.log('Redis, because an answer of Redis was late: many of them make a rate worthless. Errors of other limiters');
+  console.log('than watch: a node had 4,096 requests without an answer, or the connection was lost.');
   printRates(limits);
   printAccuracy(limits);
   console.log();
   const results = { machine, rounds, quick: options.quick, cluster: options.cluster, callers: kCallers, duration: kDuration,
     shapes: kShapes, seconds, limiters: limits };
-  writeResults(options.out, 'zoo', { json: `${JSON.stringify(results, null, 1)}\n`, svg: zooChart(limits, machine) });
+  writeResults(options.out, 'zoo', { json: toJson(results), svg: zooChart(limits, machine) });
 } finally {
   servers.stop();
 }
