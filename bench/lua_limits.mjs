@@ -1,9 +1,12 @@
 // Six rate limiters as Lua scripts, the way they are usually written: one call per request, the state in
 // one key, the time of redis-server. KEYS[1]; ARGV: limit, duration in ms, cost. The reply is 1 if the
-// request is admitted, else 0.
+// request is admitted, else 0. One of them also exists with the time of the client.
 
-const now = `
+const given = `
 local limit, duration, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+`;
+
+const now = `${given}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `;
@@ -62,7 +65,7 @@ if after - duration > now then return 0 end
 redis.call('SET', KEYS[1], string.format('%.17g', after), 'PX', math.max(1, math.ceil(after - now)))
 return 1`;
 
-const tokenBucket = `${now}
+const tokens = `
 local state = redis.call('HMGET', KEYS[1], 'tokens', 'time')
 local tokens = tonumber(state[1]) or limit
 tokens = math.min(limit, tokens + (now - (tonumber(state[2]) or now)) * limit / duration)
@@ -70,6 +73,12 @@ if tokens < cost then return 0 end
 redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', tokens - cost), 'time', now)
 redis.call('PEXPIRE', KEYS[1], duration)
 return 1`;
+const tokenBucket = `${now}${tokens}`;
+
+// ARGV[4]: the time of the client in ms.
+export const tokenBucketOfClient = `${given}
+local now = tonumber(ARGV[4])
+${tokens}`;
 
 // By the names of the algorithms.
 export const luaLimits = {

@@ -60,10 +60,10 @@ export class Servers {
     return this.spawn(command, args, options).pid;
   }
 
-  async redis() {
+  async redis(...args) {
     const port = await freePort();
     const pid = this.start('redis-server',
-      ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', this.directory]);
+      ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', this.directory, ...args]);
     await untilOpen(port, 'redis-server');
     return { name: 'redis-server', port, pids: [pid] };
   }
