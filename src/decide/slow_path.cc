@@ -327,8 +327,9 @@ static std::optional<RequestContext> usage_context(Instant now, const memory::Tu
   RequestContext context;
   context.now = now;
   context.key = *usage;
+  // Sliding: the publish rule then counts what the last window still holds back.
   context.query = {.now = now.wall,
-                   .algorithm = Algorithm::kFixedWindow,
+                   .algorithm = Algorithm::kSlidingWindow,
                    .duration = usage->header().duration(),
                    .limit = query.ask.capacity,
                    .ask = {.capacity = memory::kMaxCount, .cost = query.ask.cost}};

@@ -73,6 +73,52 @@ test('a request larger than its limit publishes nothing', async () => {
   assert.equal(await strict(), before);
 });
 
+// Redis keeps the state of these algorithms in each region. A region learns of the others with its first
+// request.
+for (const algorithm of ['gcra', 'token_bucket', 'sliding_window_strict', 'sliding_log']) {
+  test(`${algorithm}: what one region admits counts in the others, once`, async () => {
+    const [here, there, third] = world.regions;
+    const send = async (node, cost) =>
+      verdictOf(
+        await node.client.call(
+          'WEIR.LIMIT', 'api', `unmerged-${algorithm}`, 100, kLongWindow, 'ALGORITHM', algorithm, 'COST', cost,
+        ),
+      );
+    assert.equal((await send(here.nodes[0], 40)).success, 1);
+    assert.equal((await send(here.nodes[1], 20)).success, 1);
+    for (const { nodes } of [there, third]) {
+      for (const node of nodes) {
+        await send(node, 1);
+        await until('the counts of the other region', async () => {
+          await rest(50);
+          return (await send(node, 0)).remaining <= 40;
+        });
+      }
+    }
+    await world.settle();
+    // 64 were admitted. What others admitted after the last publication is unknown.
+    for (const node of world.nodes) {
+      const { remaining } = await send(node, 0);
+      assert.ok(remaining >= 35 && remaining <= 40, `${remaining} left`);
+    }
+    assert.equal((await send(there.nodes[0], 41)).success, 0);
+  });
+}
+
+test('CL.THROTTLE: a burst that one region has used up is denied in the others', async () => {
+  const [here, there] = world.regions;
+  const throttle = ({ client }, quantity) => client.call('CL.THROTTLE', 'global', 99, 1, 600, quantity);
+  assert.equal((await throttle(here.nodes[0], 100))[0], 0);
+  let admitted = 0;
+  await until('a denial', async () => {
+    const [limited] = await throttle(there.nodes[1], 1);
+    admitted += 1 - limited;
+    await rest(100);
+    return limited === 1;
+  });
+  assert.ok(admitted < 50, `${admitted} admitted before`);
+});
+
 // In the first half of a window the previous one weighs so much that a request is denied, though this
 // window is empty. Other regions must import counts, not that denial.
 test('a denial because of the previous window does not affect other regions', async () => {
