@@ -22,8 +22,8 @@ class NoInventedCounts final : public RegionChecker {
         const Count unanswered = unanswered_grants(view.oracle, view.origin, id);
         const Count most = accepted + (node.in_flight > 0 ? unanswered : 0);
         // A batch that waited while the clock was set charged a tuple that is gone.
-        const bool may_lack = had_wrong_clock(view.oracle.process(node.process), id) ||
-                              !is_live_at(id, node.latest);
+        const bool may_lack =
+            had_wrong_clock(view.oracle.process(node.process), id) || !is_live_at(id, node.latest);
         if ((cell.own < accepted && !may_lack) || cell.own > most) {
           return "node " + std::to_string(node.node) + " counts " + std::to_string(cell.own) +
                  " own in window " + std::to_string(cell.sequence) + ", but accepted " +
