@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory/backlog_cell.h"
+#include "memory/lifecycle.h"
 #include "memory/log_cell.h"
 #include "memory/ring_cell.h"
 #include "memory/window_cells.h"
@@ -219,6 +220,13 @@ memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
   const memory::CreateResult created = status == DecisionStatus::kRebuild
                                            ? tuples.table.rebuild(context.key, context.query, hooks)
                                            : tuples.table.create(context.key, context.query, hooks);
+  if (created == memory::CreateResult::kCreated && status == DecisionStatus::kRebuild &&
+      tuples.has_origin()) {
+    // The origin was to be told of the slot that the tuple had before.
+    const epoch::Guard guard;
+    const Tuple tuple = tuples.table.find(context.key);
+    if (tuple && memory::has_untold(tuple)) state_.region->mark_untold(tuple);
+  }
   if (created != memory::CreateResult::kCreated || !has_remote) return created;
   // Counts may have been imported meanwhile.
   const global::LedgerTotals totals = state_.global->totals(context.key, sequence);

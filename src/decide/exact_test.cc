@@ -467,6 +467,23 @@ TEST_F(Exact, AnOriginThatRepliesAtOnceIsNotCalledFromItsOwnReply) {
   EXPECT_EQ(deepest, 1);
 }
 
+// A denial was kept for the capacity of any later answer.
+TEST_F(Exact, ADenialIsForgottenWhenTheLimitIsRaised) {
+  start({.consistency = Consistency::kConverge});
+  for (const Algorithm algorithm : kUnmergeable) {
+    SCOPED_TRACE(to_string(algorithm));
+    Request each = request(algorithm, 10);
+    EXPECT_TRUE(check(0, each)->admitted());
+    each.cost = 1;
+    EXPECT_FALSE(check(0, each)->admitted());
+    const size_t calls = link(0).calls.size();
+    EXPECT_FALSE(check(0, each)->admitted());
+    EXPECT_EQ(link(0).calls.size(), calls) << "it knows that the origin would deny it";
+    each.limit = 100;
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(check(0, each)->admitted()) << i;
+  }
+}
+
 // What this process admits while the origin is lost.
 class Untold : public Exact {
  protected:
@@ -528,7 +545,8 @@ TEST_F(Untold, DoesNotWaitForACallThatNobodyWaitsFor) {
   link(0).holds = false;
   admit_alone(request(Algorithm::kGcra, 3));
   EXPECT_EQ(tell().done, 1u);
-  EXPECT_EQ(remaining(Algorithm::kGcra), 6u);
+  // The origin had admitted the late request, and is told of it once more.
+  EXPECT_EQ(remaining(Algorithm::kGcra), 5u);
 }
 
 }  // namespace

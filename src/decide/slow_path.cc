@@ -297,13 +297,13 @@ ReadRequirement Engine::exact_requirement(RequestContext& context, Waiting waiti
   return most && admit_alone(tuple, query, *most, verdict);
 }
 
-// False: the origin must decide. Another thread may have used the allowance, and the state in
-// memory may deny the request: then its cost stays counted as if it were admitted, until the origin
-// is told.
+// False: the origin must decide. Another thread may have used the allowance. If it has used the
+// state in memory, the cost stays counted as if it were admitted, until the origin is told.
 bool Engine::admit_alone(const memory::Tuple& tuple, const memory::Query& query, Count most,
                          Verdict& verdict) {
   const memory::ExactUse use(tuple);
-  if (!use.take(query.ask.cost, most)) return false;
+  const CellDecision known_here = Decider::decide_cells(tuple, query, memory::Effect::kPeek);
+  if (!known_here.decision.admitted() || !use.take(query.ask.cost, most)) return false;
   state_.region->mark_untold(tuple);
   CellDecision result = decider_.with_accuracy(
       tuple, query, Decider::decide_cells(tuple, query, memory::Effect::kConsume));
@@ -405,8 +405,8 @@ void Engine::degrade(RequestContext& context, Missing missing) {
 // The same for a request on state that cannot be divided into counts: its limit is divided.
 void Engine::degrade_exact(RequestContext& context, Missing missing) const {
   if (context.denied_by_loss || context.undivided_capacity) return;
-  // An answer that is late may still have charged the request.
-  context.unknown_to_origin = missing == Missing::kOrigin;
+  // An answer that is late may still have charged the request: then it is charged twice.
+  context.unknown_to_origin = true;
   const OnOriginLoss policy = context.on_origin_loss.value_or(
       state_.region->on_origin_loss.load(std::memory_order_relaxed));
   if (policy == OnOriginLoss::kDeny) {

@@ -12,8 +12,8 @@
 //   more
 //                 than the origin may know, bit 62 strict, bit 63 dirty
 //
-// An answer writes `used` before `acked`, and readers read them in the other order: a reader that
-// sees one half of an answer counts the cost in between twice, and never not at all.
+// An answer makes the tuple stale, writes `used` before `acked`, and makes it fresh again. Readers
+// read them in the other order, and find it stale if an answer came meanwhile.
 //
 // Safe from any thread that holds an epoch guard; note_answer() one at a time for each tuple.
 
@@ -42,13 +42,14 @@ class ExactUse {
   };
   [[nodiscard]] Known known() const {
     Known known;
+    const uint64_t fresh = cold_.foreign[1].load(std::memory_order_acquire);
     known.acked = cold_.siblings[1].load(std::memory_order_acquire);
     known.used = cold_.foreign[0].load(std::memory_order_acquire);
     const uint64_t meta = cold_.meta.load(std::memory_order_acquire);
     known.capacity = meta & kCapacityMask;
     known.strict = (meta & kStrict) != 0;
-    known.fresh_until =
-        MonoTime(Nanos(static_cast<int64_t>(cold_.foreign[1].load(std::memory_order_acquire))));
+    const bool changed = cold_.foreign[1].load(std::memory_order_acquire) != fresh;
+    known.fresh_until = MonoTime(Nanos(changed ? 0 : static_cast<int64_t>(fresh)));
     return known;
   }
 
@@ -79,6 +80,9 @@ class ExactUse {
     MonoTime fresh_until{};
   };
   void note_answer(const Answer& answer) const {
+    cold_.foreign[1].store(0, std::memory_order_seq_cst);
+    // What was denied at another capacity says nothing about this one.
+    cold_.acked[0].store(0, std::memory_order_seq_cst);
     cold_.foreign[0].store(answer.used, std::memory_order_release);
     raise_number(cold_.siblings[1], answer.own);
     uint64_t meta = cold_.meta.load(std::memory_order_relaxed);
@@ -129,6 +133,7 @@ class ExactUse {
   }
   void continue_from(const ExactUse& before) const {
     begin(before.generation());
+    if (before.has_foreign_news()) mark_foreign();
     cold_.siblings[1].store(before.cold_.siblings[1].load(std::memory_order_acquire),
                             std::memory_order_relaxed);
     cold_.siblings[0].store(before.own(), std::memory_order_relaxed);

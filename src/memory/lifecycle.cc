@@ -99,7 +99,7 @@ void init_state(const Tuple& tuple, const Query& query, const InitialState& init
   if (tuple.slot->header.cell_class() == CellClass::kWindow) {
     put(tuple.cold->meta, TupleMeta::ask_bits(query.limit, query.algorithm));
   } else {
-    ExactUse(tuple).begin(initial.generation);
+    ExactUse(tuple).begin(initial.generation + 1);  // 0: no tuple
   }
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow: {

@@ -78,13 +78,31 @@ ExactClass exact_class(Algorithm algorithm) {
 
 bool is_strict(const ExactCall& call, const ExactAnswer& answer, std::optional<WallTime> refused) {
   if (call.strict_for <= Millis(0)) return false;
-  const bool refuses = std::any_of(
-      answer.decisions.begin(), answer.decisions.end(),
-      [](const ExactDecision& decision) { return decision.outcome == Outcome::kDenied; });
+  bool refuses = false;
+  for (size_t i = 0; i < answer.decisions.size() && i < call.asks.size(); ++i) {
+    const bool denied = answer.decisions[i].outcome == Outcome::kDenied;
+    refuses = refuses || (denied && call.asks[i].cost > 0);
+  }
   if (refuses) return true;
   // A mark of the future was made before the clock was set back.
   return refused && *refused <= answer.at + call.strict_for &&
          answer.at - *refused < call.strict_for;
+}
+
+Count charge_foreign(const ExactCall& call, std::optional<ForeignCharged>& known) {
+  if (call.foreign_width <= Millis(0) || call.foreign + call.foreign_last == 0) return 0;
+  const int64_t ahead = known ? call.foreign_sequence - known->sequence : 2;
+  // A process whose clock is behind, or that was idle.
+  if (ahead < 0) return 0;
+  const bool knows = ahead < 2;
+  const ForeignCharged before{.sequence = call.foreign_sequence,
+                              .current = ahead == 0 ? known->current : 0,
+                              .last = ahead == 0 ? known->last : (ahead == 1 ? known->current : 0)};
+  known = {.sequence = call.foreign_sequence,
+           .current = std::max(before.current, call.foreign),
+           .last = std::max(before.last, call.foreign_last)};
+  const Count more = known->current - before.current + known->last - before.last;
+  return std::min(knows ? more : std::min(call.foreign_at_first, more), call.foreign_most);
 }
 
 bool must_mark(const ExactCall& call, const ExactAnswer& answer, std::optional<WallTime> refused) {

@@ -63,6 +63,15 @@ struct LogState {
 [[nodiscard]] inline Count untold(const ExactCall& call, Count told) {
   return base::saturating_sub(call.own, std::max(call.acked, told));
 }
+// What was charged for other regions, in windows of one width.
+struct ForeignCharged {
+  int64_t sequence = 0;  // of the newest window
+  Count current = 0;
+  Count last = 0;
+};
+// What is to be charged of what the call says; raises `known`, which is empty if nothing is known
+// of this width.
+[[nodiscard]] Count charge_foreign(const ExactCall& call, std::optional<ForeignCharged>& known);
 // A state is kept for as long as the origin must know what it has charged for other regions.
 [[nodiscard]] inline Millis foreign_kept(const ExactCall& call) {
   return call.foreign + call.foreign_last > 0 ? 2 * call.foreign_width : Millis(0);

@@ -24,7 +24,8 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     if (last->second.number > call.number) return {};
     told = last->second.own;
   }
-  const Count charged = untold(call, told) + charge_foreign(tuple, call);
+  const Count charged =
+      untold(call, told) + charge_foreign(call, tuple.foreign[call.foreign_width]);
   ExactAnswer answer;
   WallTime empty{};
   switch (exact_class(call.algorithm)) {
@@ -62,23 +63,6 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     tuples_.erase(found);
   }
   return answer;
-}
-
-// What other regions have admitted, less what was charged before.
-Count ExactTuples::charge_foreign(Tuple& tuple, const ExactCall& call) {
-  if (call.foreign_width <= Millis(0)) return 0;
-  Count charged = 0;
-  const std::pair<int64_t, Count> windows[] = {{call.foreign_sequence, call.foreign},
-                                               {call.foreign_sequence - 1, call.foreign_last}};
-  for (const auto& [sequence, total] : windows) {
-    if (total == 0) continue;
-    Count& known = tuple.foreign[sequence];
-    charged += base::saturating_sub(total, known);
-    known = std::max(known, total);
-  }
-  std::erase_if(tuple.foreign,
-                [&](const auto& window) { return window.first < call.foreign_sequence - 1; });
-  return charged;
 }
 
 void ExactTuples::remember(Tuple& tuple, const ExactCall& call, const ExactAnswer& answer) {

@@ -37,12 +37,11 @@ class ExactTuples {
   struct Tuple {
     std::variant<std::monostate, BacklogState, RingState, LogState> state;
     std::map<Component, LastCall> writers{};
-    std::optional<WallTime> refused{};   // the last refusal that was marked
-    std::map<int64_t, Count> foreign{};  // charged for other regions, by window
+    std::optional<WallTime> refused{};                          // the last refusal that was marked
+    std::map<Millis, std::optional<ForeignCharged>> foreign{};  // by the width of windows
     WallTime kept_until{};
   };
 
-  [[nodiscard]] static Count charge_foreign(Tuple& tuple, const ExactCall& call);
   void remember(Tuple& tuple, const ExactCall& call, const ExactAnswer& answer);
 
   std::unordered_map<std::string, Tuple> tuples_;

@@ -17,11 +17,14 @@
 
 namespace weir::regional {
 
+// Longer times are cut to a year.
+inline constexpr Millis kLongestWait{int64_t{1} << 35};
+
 // The time after which nothing counts any more of what was admitted now: the duration, and of a
 // backlog the time in which a full burst drains.
 [[nodiscard]] inline Millis horizon_of(const memory::Query& query) {
   if (memory::class_of(query.algorithm) != memory::CellClass::kBacklog) return query.duration;
-  constexpr uint64_t kLongest = uint64_t{1} << 51;
+  constexpr auto kLongest = static_cast<uint64_t>(kLongestWait.count());
   const uint64_t ms =
       base::mul_div(query.ask.capacity, static_cast<uint64_t>(query.duration.count()), query.limit);
   return Millis(static_cast<int64_t>(std::clamp<uint64_t>(ms, 1, kLongest)));

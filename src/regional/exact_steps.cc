@@ -19,6 +19,13 @@ using memory::ExactUse;
 using memory::Tuple;
 using telemetry::Stat;
 
+namespace {
+
+// Tuples in one call to the origin: more would keep it busy for too long.
+constexpr size_t kTellsTogether = 256;
+
+}  // namespace
+
 // A repeated call is the same call: it keeps its number and its asks. Without asks: the reply came
 // after all.
 ExactCall Steps::exact_call(Flight& flight) {
@@ -38,7 +45,8 @@ ExactCall Steps::exact_call(Flight& flight) {
       flight.own = use.own();
       use.take_foreign();
       if (region_->reads_regions) {
-        flight.foreign = foreign_use(flight.key, flight.asks.front().query);
+        flight.foreign =
+            foreign_use(flight.key, flight.asks.front().query, tuples_->clock.now().wall);
       }
     }
   }
@@ -57,6 +65,8 @@ ExactCall Steps::exact_call(Flight& flight) {
                  .foreign = flight.foreign.current,
                  .foreign_last = flight.foreign.last,
                  .foreign_width = flight.foreign.width,
+                 .foreign_at_first = flight.foreign.at_first,
+                 .foreign_most = first.ask.capacity,
                  .asks = {}};
   for (const Ask& ask : flight.asks) {
     call.asks.push_back({.cost = ask.query.ask.cost, .capacity = ask.query.ask.capacity});
@@ -118,7 +128,9 @@ bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
     result.evidence.siblings = admitted ? base::saturating_sub(after, query.ask.cost) : after;
     refused = refused || decided.outcome == Outcome::kDenied;
     // Sooner than usual if something will fit by then.
-    if (decided.retry_after) flight->pace = std::min<Nanos>(flight->pace, *decided.retry_after);
+    if (decided.retry_after) {
+      flight->pace = std::min<Nanos>(flight->pace, std::min(*decided.retry_after, kLongestWait));
+    }
     finished.answer(asks[i], {.status = StepResult::Status::kDecided, .decision = result});
   }
   go_on(flight, {}, refused, finished);
@@ -150,7 +162,7 @@ void Steps::note_answer(const Flight& flight, const std::vector<Ask>& asks,
     const algorithms::Ask& ask = asks[i].query.ask;
     if (!decided.retry_after || ask.cost == 0 || ask.capacity != last.ask.capacity) continue;
     if (denial && denial->cost <= ask.cost) continue;
-    denial = {.until = flight.first_sent + *decided.retry_after,
+    denial = {.until = flight.first_sent + std::min(*decided.retry_after, kLongestWait),
               .cost = ask.cost,
               .remaining = decided.remaining};
   }
@@ -168,17 +180,27 @@ void Steps::tell_again(const Flight& flight) const {
 }
 
 // The caller holds an epoch guard.
-Steps::ForeignUse Steps::foreign_use(const memory::TupleKey& key,
-                                     const memory::Query& query) const {
-  const auto usage = memory::usage_key(key, horizon_of(query), tuples_->hash);
+Steps::ForeignUse Steps::foreign_use(const memory::TupleKey& key, const memory::Query& query,
+                                     WallTime now) const {
+  const Millis horizon = horizon_of(query);
+  const auto usage = memory::usage_key(key, horizon, tuples_->hash);
   const Tuple tuple = usage ? tuples_->table.find(*usage) : Tuple{};
   if (!tuple) return {};
   const memory::WindowCells cells(tuple);
-  const int64_t sequence = cells.newest();
-  return {.sequence = sequence,
-          .current = memory::count_in(cells.foreign(sequence), sequence),
-          .last = memory::count_in(cells.foreign(sequence - 1), sequence - 1),
-          .width = usage->header().duration()};
+  const algorithms::Position at = algorithms::position_of(now, usage->header().duration());
+  ForeignUse use{.sequence = at.sequence,
+                 .current = memory::count_in(cells.foreign(at.sequence), at.sequence),
+                 .last = memory::count_in(cells.foreign(at.sequence - 1), at.sequence - 1),
+                 .width = at.width};
+  // An origin that knows nothing charges what may still count: of the last window what was admitted
+  // at its end.
+  const auto into = static_cast<uint64_t>(at.offset.count());
+  const bool drains = memory::class_of(query.algorithm) == memory::CellClass::kBacklog;
+  const auto duration = static_cast<uint64_t>(query.duration.count());
+  const Count left =
+      drains ? base::mul_div(query.limit, into, duration) : (at.offset < horizon ? 0 : use.last);
+  use.at_first = use.current + base::saturating_sub(use.last, left);
+  return use;
 }
 
 std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tuples,
@@ -192,7 +214,7 @@ std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tupl
       const epoch::Guard guard;
       const Tuple tuple = tuples_->table.at(index);
       if (!tuple || tuple.slot->header.cell_class() == memory::CellClass::kWindow) continue;
-      ExactUse(tuple).mark_clean();
+      if (!memory::has_untold(tuple)) ExactUse(tuple).mark_clean();
       if (!memory::has_untold(tuple)) continue;
       flight->key = memory::TupleKey(tuple.slot->header, tuple.slot->key_words(), tuples_->hash);
       peek = memory::peek_of(tuple, now.wall);
@@ -235,7 +257,11 @@ std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tupl
     }
   });
   counters_->add(Stat::kReplayed, flights.size());
-  launch(flights);
+  for (size_t begin = 0; begin < flights.size(); begin += kTellsTogether) {
+    const auto first = flights.begin() + static_cast<std::ptrdiff_t>(begin);
+    const size_t count = std::min(kTellsTogether, flights.size() - begin);
+    launch({first, first + static_cast<std::ptrdiff_t>(count)});
+  }
   return busy;
 }
 

@@ -65,8 +65,9 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   std::vector<uint32_t> tells;
   take_dirty(now);
   for (Pending& pending : std::exchange(pending_, {})) {
+    const size_t telling = tells.size() + (steps_ == nullptr ? 0 : steps_->tells_in_flight());
     const bool has_capacity =
-        in_flight_.load(std::memory_order_relaxed) + batch->sent.size() < kMaxInFlight;
+        in_flight_.load(std::memory_order_relaxed) + batch->sent.size() + telling < kMaxInFlight;
     if (!has_capacity || (flush == Flush::kDue && !is_due(now, pending))) {
       pending_.push_back(pending);
       ++report.waiting;
@@ -89,6 +90,9 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   report.done += batch->sent.size();
   send(now, batch, timers);
   if (!tells.empty() && steps_ != nullptr) {
+    // A tuple that was busy and is dirty again is listed twice.
+    std::sort(tells.begin(), tells.end());
+    tells.erase(std::unique(tells.begin(), tells.end()), tells.end());
     const std::vector<uint32_t> busy = steps_->tell(now, tells, timers);
     for (const uint32_t index : busy) {
       pending_.push_back({.index = index, .since = now.mono, .exact = true});

@@ -68,6 +68,7 @@ struct Steps::ForeignUse {
   Count current = 0;
   Count last = 0;
   Millis width{0};
+  Count at_first = 0;
 };
 
 // One step of one tuple.

@@ -109,8 +109,8 @@ class Steps : public std::enable_shared_from_this<Steps> {
   void note_answer(const Flight& flight, const std::vector<Ask>& asks,
                    const ExactAnswer& answer) const;
   void tell_again(const Flight& flight) const;
-  [[nodiscard]] ForeignUse foreign_use(const memory::TupleKey& key,
-                                       const memory::Query& query) const;
+  [[nodiscard]] ForeignUse foreign_use(const memory::TupleKey& key, const memory::Query& query,
+                                       WallTime now) const;
   bool end(Flight& flight);
   [[nodiscard]] bool may_repeat(const FlightPtr& flight, Instant now);
   void end_without_reply(const FlightPtr& flight, StepResult::Status status);

@@ -204,7 +204,32 @@ TYPED_TEST_P(ExactContract, TellsAllWritersOfARefusal) {
   }
 }
 
+TYPED_TEST_P(ExactContract, ChargesOnceWhatOtherRegionsAdmitted) {
+  for (const Algorithm algorithm : this->kAlgorithms) {
+    const auto charged = [&](int64_t sequence, Count current, Count last, Component writer) {
+      ExactCall call = this->call(algorithm, {{0, 1000}}, writer);
+      call.foreign_sequence = sequence;
+      call.foreign = current;
+      call.foreign_last = last;
+      call.foreign_width = Millis(65'537);
+      call.foreign_at_first = current + last / 2;
+      call.foreign_most = 100;
+      return this->decide(call).charged;
+    };
+    EXPECT_EQ(charged(7, 30, 20, this->kNode), 40u) << "of what is unknown, what may still count";
+    EXPECT_EQ(charged(7, 30, 20, this->kSibling), 0u) << "whoever tells it";
+    EXPECT_EQ(charged(7, 25, 20, this->kSibling), 0u) << "less than known";
+    EXPECT_EQ(charged(7, 33, 21, this->kNode), 4u);
+    EXPECT_EQ(charged(8, 5, 34, this->kNode), 6u) << "the next window";
+    EXPECT_EQ(charged(7, 90, 90, this->kSibling), 0u) << "a process that is behind";
+    EXPECT_EQ(charged(8, 500, 34, this->kNode), 100u) << "at most so much";
+    EXPECT_EQ(charged(30, 10, 10, this->kNode), 15u) << "after a long time";
+    EXPECT_EQ(this->decide(this->call(algorithm, {{0, 1000}})).decisions[0].remaining, 835u);
+  }
+}
+
 REGISTER_TYPED_TEST_SUITE_P(ExactContract, GrantsWhatFitsInOrder,
+                            ChargesOnceWhatOtherRegionsAdmitted,
                             ChargesOnceWhatAWriterAdmittedByItself,
                             ChargesWhatAWriterAdmittedByItselfAlsoIfItDoesNotFit,
                             TellsAllWritersOfARefusal, DecidesTheCallsOfAllWritersOnOneState,

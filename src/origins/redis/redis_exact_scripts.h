@@ -13,14 +13,16 @@ namespace weir::origins {
 
 // What the scripts have in common. ARGV: the writer, then numbers: that of the call, the duration,
 // what the writer has admitted by itself and was acknowledged of that, what it has admitted in all,
-// for how long a refusal matters, the width of a window of other regions, its sequence, and what
-// they have admitted in it and in the one before.
+// for how long a refusal matters, the width of a window of other regions, its sequence, what they
+// have admitted in it and in the one before, what to charge of that if neither is known, and the
+// most to charge of it at a time.
 //
 // The field `s` of the hash KEYS[1] is the state; the first two numbers in it are the version and
 // the time of the last admission. The field `w` + writer is the last call of the writer that
 // changed the state: its number, its time, what the writer had admitted by itself, how much of that
 // the call charged, what was granted, and the state that it found. The field `r` is the time of the
-// last refusal that was marked. The field `f` + sequence is what was charged for other regions.
+// last refusal that was marked. The field `f` + width is what was charged for other regions: the
+// sequence of the newest window, its total, and that of the window before.
 inline constexpr std::string_view kExactCallText = R"(
 local numbers = {}
 for i = 2, #ARGV do
@@ -32,18 +34,14 @@ end
 local field, number, duration = 'w' .. ARGV[1], numbers[2], numbers[3]
 local acked, own, strict_for = numbers[4], numbers[5], numbers[6]
 local width_of_others, sequence_of_others = numbers[7], numbers[8]
-if #ARGV < 10 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
+if #ARGV < 12 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
 local function text(value) return string.format('%.0f', value) end
-local others = {{'f' .. ARGV[8], numbers[9]}}
-others[2] = {'f' .. string.format('%.0f', sequence_of_others - 1), numbers[10]}
-local hash = redis.call('HMGET', KEYS[1], field, 's', 'r', others[1][1], others[2][1])
+local others = 'f' .. ARGV[7]
+local hash = redis.call('HMGET', KEYS[1], field, 's', 'r', others)
 local told, refused = 0, tonumber(hash[3]) or 0
-local charged, news = 0, {}
+local charged, news = 0, nil
 local function remember(now, granted, found)
-  if #news > 0 then
-    redis.call('HSET', KEYS[1], unpack(news))
-    redis.call('HDEL', KEYS[1], 'f' .. text(sequence_of_others - 2))
-  end
+  if news then redis.call('HSET', KEYS[1], others, news) end
   local value = text(number) .. ' ' .. text(now) .. ' ' .. text(own) .. ' ' .. text(charged) .. ' '
       .. granted .. ' ' .. found
   if redis.call('HSET', KEYS[1], field, value) == 0 then return end
@@ -67,11 +65,19 @@ if hash[1] then
   told = of and tonumber(before) or 0
 end
 charged = math.max(0, own - math.max(acked, told))
-for i = 1, 2 do
-  local name, total, known = others[i][1], others[i][2], tonumber(hash[3 + i]) or 0
-  if total > known then
-    charged = charged + total - known
-    news[#news + 1], news[#news + 2] = name, text(total)
+if numbers[9] + numbers[10] > 0 then
+  local of, current, last = string.match(hash[4] or '', '^(%d+) (%d+) (%d+)$')
+  local ahead = of and sequence_of_others - tonumber(of) or 2
+  if ahead == 1 then current, last = 0, current end
+  if ahead > 1 then current, last = 0, 0 end
+  current, last = tonumber(current), tonumber(last)
+  local now_current, now_last = math.max(current, numbers[9]), math.max(last, numbers[10])
+  local more = now_current - current + now_last - last
+  if ahead > 1 then more = math.min(numbers[11], more) end
+  more = math.min(more, numbers[12])
+  if ahead >= 0 and (now_current > current or now_last > last or ahead > 0) then
+    charged = charged + more
+    news = text(sequence_of_others) .. ' ' .. text(now_current) .. ' ' .. text(now_last)
   end
 end
 local stored = hash[2] or ''
@@ -84,6 +90,7 @@ local set_back = at > clock + duration
 local now = math.max(clock, at)
 local function keep(ms)
   if numbers[9] + numbers[10] > 0 then ms = math.max(ms, 2 * width_of_others) end
+  ms = math.max(ms, redis.call('PTTL', KEYS[1]))
   if refused > 0 and refused <= now then ms = math.max(ms, refused + strict_for - now) end
   redis.call('PEXPIRE', KEYS[1], text(ms))
 end
@@ -109,8 +116,8 @@ struct JoinedText {
 // The backlog of another rate is converted with integers of any size: their digits are below 4096,
 // the lowest first, so that a digit times a number below 2^40 is exact.
 inline constexpr std::string_view kDecideBacklogText = R"(
-local num, den, keeps_time = numbers[11], numbers[12], numbers[13]
-if #ARGV < 13 or #ARGV % 4 ~= 1 or num < 1 or den < 1 then
+local num, den, keeps_time = numbers[13], numbers[14], numbers[15]
+if #ARGV < 15 or #ARGV % 4 ~= 3 or num < 1 or den < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 local ms, pulses = 0, 0
@@ -185,7 +192,7 @@ if charged > 0 then
   ms, pulses = now + whole, part
 end
 local granted, changed, refuses = '', charged > 0, false
-for i = 14, #ARGV, 4 do
+for i = 16, #ARGV, 4 do
   local has_cost = numbers[i] + numbers[i + 1] > 0
   local after_ms, after = ms + numbers[i], pulses + numbers[i + 1]
   if after >= den then after_ms, after = after_ms + 1, after - den end
@@ -194,7 +201,7 @@ for i = 14, #ARGV, 4 do
   if fits then ms, pulses = after_ms, after end
   granted = granted .. (fits and '1' or '0')
   changed = changed or (has_cost and (fits or converts))
-  refuses = refuses or (not fits and numbers[i] <= numbers[i + 2])
+  refuses = refuses or (has_cost and not fits and numbers[i] <= numbers[i + 2])
 end
 if changed then
   version, at = version + 1, now
@@ -207,8 +214,8 @@ return {1, text(clock), stored, granted, text(charged), text(refused)}
 )";
 
 inline constexpr std::string_view kDecideRingText = R"(
-local width = numbers[11]
-if #ARGV < 11 or #ARGV % 2 ~= 1 or width < 1 then
+local width = numbers[13]
+if #ARGV < 13 or #ARGV % 2 ~= 1 or width < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 if set_back then
@@ -231,12 +238,13 @@ for cell, count in string.gmatch(rest, '(%d+),(%d+);') do
 end
 used, current = used + charged, current + charged
 local granted, changed, refuses = '', charged > 0, false
-for i = 12, #ARGV, 2 do
+for i = 14, #ARGV, 2 do
   if used + numbers[i] <= numbers[i + 1] then
     used, current, granted = used + numbers[i], current + numbers[i], granted .. '1'
     changed = changed or numbers[i] > 0
   else
-    granted, refuses = granted .. '0', refuses or numbers[i] <= numbers[i + 1]
+    granted = granted .. '0'
+    refuses = refuses or (numbers[i] > 0 and numbers[i] <= numbers[i + 1])
   end
 end
 if changed then
@@ -290,7 +298,7 @@ if charged > 0 then
   total, used = total + charged, used + charged
   redis.call('ZADD', log, text(total), text(now))
 end
-for i = 11, #ARGV, 2 do
+for i = 13, #ARGV, 2 do
   local cost, capacity = numbers[i], numbers[i + 1]
   if used + cost <= capacity then
     if cost > 0 then
@@ -299,7 +307,7 @@ for i = 11, #ARGV, 2 do
     end
     granted = granted .. '1,'
   elseif cost <= capacity then
-    refuses = true
+    refuses = refuses or cost > 0
     local unit = text(total - (capacity - cost))
     local stamp = redis.call('ZRANGEBYSCORE', log, unit, '+inf', 'LIMIT', 0, 1)[1]
     granted = granted .. '0:' .. stamp .. ','
