@@ -163,31 +163,31 @@ void Engine::choose_asks(const std::shared_ptr<BatchCall>& call) {
 void Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
   call->answers.resize(call->contexts.size());
   const bool alone = call->contexts.size() == 1;
-  std::vector<memory::Query> queries;
+  const auto owned = std::make_shared<std::vector<memory::Query>>();
+  std::vector<memory::Query>& queries = *owned;
   queries.reserve(call->asks.size());
   std::vector<regional::StepRequest> requests;
   for (const size_t item : call->asks) {
     RequestContext& context = call->contexts[item];
     context.query.bound = {};
     queries.push_back(context.query);
-    if (is_exact(context)) read_for_regions(now, context, *call->home);
     if (is_exact(context) && !alone) queries.back().ask.cost = 0;
     requests.push_back({.key = &context.key, .query = &queries.back()});
   }
-  steps_->ask(now, requests, *call->home,
-              [self = shared_from_this(), now, call,
-               alone](const std::vector<regional::StepResult>& results) {
-                for (size_t i = 0; i < results.size(); ++i) {
-                  const size_t item = call->asks[i];
-                  call->answers[item] = results[i];
-                  if (is_exact(call->contexts[item]) && !alone) {
-                    self->sort_out(*call, item);
-                  } else if (is_refusal(results[i])) {
-                    call->refused_by_origin = true;
-                  }
-                }
-                self->charge_next(now, call);
-              });
+  ask(now, requests, owned, *call->home,
+      [self = shared_from_this(), now, call,
+       alone](const std::vector<regional::StepResult>& results) {
+        for (size_t i = 0; i < results.size(); ++i) {
+          const size_t item = call->asks[i];
+          call->answers[item] = results[i];
+          if (is_exact(call->contexts[item]) && !alone) {
+            self->sort_out(*call, item);
+          } else if (is_refusal(results[i])) {
+            call->refused_by_origin = true;
+          }
+        }
+        self->charge_next(now, call);
+      });
 }
 
 // Takes what the origin has left for an item, and what the items before it will use of that.

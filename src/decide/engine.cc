@@ -310,9 +310,6 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                        .requirement = each.requirement});
     } else {
       asks.push_back({.key = &each.context.key, .query = &each.context.query});
-      if (each.context.cell_class() != CellClass::kWindow) {
-        read_for_regions(now, each.context, home);
-      }
     }
   }
   call->parts.store((reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1), std::memory_order_relaxed);
@@ -334,16 +331,16 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                    });
   }
   if (!asks.empty()) {
-    steps_->ask(now, asks, home,
-                [self = shared_from_this(), call, verdicts,
-                 end_part](const std::vector<regional::StepResult>& results) {
-                  const regional::StepResult* result = results.data();
-                  for (Pending& each : call->pending) {
-                    if (regional::is_read(each.requirement)) continue;
-                    self->finish_step(*result++, each.context, verdicts[each.item].value());
-                  }
-                  end_part(*call);
-                });
+    ask(now, std::move(asks), call, home,
+        [self = shared_from_this(), call, verdicts,
+         end_part](const std::vector<regional::StepResult>& results) {
+          const regional::StepResult* result = results.data();
+          for (Pending& each : call->pending) {
+            if (regional::is_read(each.requirement)) continue;
+            self->finish_step(*result++, each.context, verdicts[each.item].value());
+          }
+          end_part(*call);
+        });
   }
   return false;
 }

@@ -130,9 +130,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                  Verdict& verdict);
   // Counts an admission for the other regions; see memory/usage_key.h.
   void count_for_regions(Instant now, const memory::TupleKey& key, const memory::Query& query);
-  // Reads what the other regions have admitted, if that is not known, for the next call to the
-  // origin.
-  void read_for_regions(Instant now, const RequestContext& context, Executor& home);
+  // Asks the origin; of tuples whose state it keeps, first reads what the other regions have
+  // admitted, if that is not known. `keys`: owns what the requests point to.
+  void ask(Instant now, std::vector<regional::StepRequest> requests, std::shared_ptr<void> keys,
+           Executor& home, UniqueFunction<void(const std::vector<regional::StepResult>&)> done);
   [[nodiscard]] bool counts_for_regions() const { return has_exact_store_ && sync_ != nullptr; }
   // Counts a cost that the origin does not know.
   void note_own(const RequestContext& context);

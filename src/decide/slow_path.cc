@@ -63,14 +63,13 @@ bool Engine::check_async(Instant now, const Request& request, Executor& home, Ve
         });
     return false;
   }
-  if (context->cell_class() != CellClass::kWindow) read_for_regions(now, *context, home);
-  steps_->ask(now, {{.key = &context->key, .query = &context->query}}, home,
-              [self = shared_from_this(), context,
-               done = std::move(done)](const std::vector<regional::StepResult>& results) {
-                Verdict step_verdict;
-                self->finish_step(results[0], *context, step_verdict);
-                done(step_verdict);
-              });
+  ask(now, {{.key = &context->key, .query = &context->query}}, context, home,
+      [self = shared_from_this(), context,
+       done = std::move(done)](const std::vector<regional::StepResult>& results) {
+        Verdict step_verdict;
+        self->finish_step(results[0], *context, step_verdict);
+        done(step_verdict);
+      });
   return false;
 }
 
@@ -344,16 +343,38 @@ void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
   if (usage) (void)decider_.decide(*usage);
 }
 
-void Engine::read_for_regions(Instant now, const RequestContext& context, Executor& home) {
-  if (!counts_for_regions() || context.query.ask.cost == 0) return;
-  auto usage = usage_context(now, context.key, context.query, state_.tuples->hash);
-  if (!usage) return;
-  const ReadRequirement requirement = read_requirement(*usage, Waiting::kImpossible);
-  if (!regional::is_read(requirement)) return;
-  // The counts read are merged into the tuple, which marks the counted one.
-  refresh_->read(
-      now, {{.key = &usage->key, .duration = usage->query.duration, .requirement = requirement}},
-      home, [](const std::vector<regional::ReadResult>&) {});
+void Engine::ask(Instant now, std::vector<regional::StepRequest> requests,
+                 std::shared_ptr<void> keys, Executor& home,
+                 UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
+  std::vector<RequestContext> usages;
+  std::vector<ReadRequirement> requirements;
+  for (const regional::StepRequest& request : requests) {
+    const bool counted = counts_for_regions() &&
+                         request.key->header().cell_class() != CellClass::kWindow &&
+                         request.query->ask.cost > 0;
+    if (!counted) continue;
+    auto usage = usage_context(now, *request.key, *request.query, state_.tuples->hash);
+    if (!usage) continue;
+    const ReadRequirement requirement = read_requirement(*usage, Waiting::kImpossible);
+    if (!regional::is_read(requirement)) continue;
+    usages.push_back(*usage);
+    requirements.push_back(requirement);
+  }
+  if (usages.empty()) return steps_->ask(now, requests, home, std::move(done));
+  std::vector<regional::ReadRequest> reads;
+  for (size_t i = 0; i < usages.size(); ++i) {
+    reads.push_back({.key = &usages[i].key,
+                     .duration = usages[i].query.duration,
+                     .requirement = requirements[i]});
+  }
+  // The counts are merged into the usage tuples, where the call finds them. It also asks if they
+  // could not be read.
+  refresh_->read(now, reads, home,
+                 [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys),
+                  &home, done = std::move(done)](const std::vector<regional::ReadResult>&) mutable {
+                   self->steps_->ask(self->state_.tuples->clock.now(), requests, home,
+                                     std::move(done));
+                 });
 }
 
 void Engine::note_own(const RequestContext& context) {
