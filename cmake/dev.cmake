@@ -25,6 +25,7 @@ include(cmake/tests.cmake)
 add_subdirectory(src/ledgers/sql)
 add_subdirectory(src/origins/redis)
 add_subdirectory(src/rules)
+add_subdirectory(src/catalog)
 add_subdirectory(src/frontends)
 # Sanitized builds leave the programs and what stands around them out, unless asked for all: they
 # add no engine code.

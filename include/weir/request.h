@@ -42,8 +42,7 @@ enum class OnOriginLoss : uint8_t {
 // How far the processes of a region agree before they admit a request. docs/origin.md has the bound
 // of each. Without an origin all three are the same.
 enum class Consistency : uint8_t {
-  // A process admits a small allowance by itself and asks the origin for more. fixed_window and
-  // sliding_window only: of the other algorithms the origin decides every request.
+  // A process admits a small allowance by itself and asks the origin for more.
   kConverge,
   kExact,    // the origin decides every admission
   kRelaxed,  // memory decides: n processes admit up to n times the limit before they agree

@@ -20,10 +20,13 @@ struct FixtureAt {
   Limiter limiter = Limiter::create(clock, Options{.capacity = 1024, .seed = 1}).value();
   LimiterBackend backend{limiter};
   rules::RootKeys keys;
+  catalog::Catalog catalog{clock, nullptr};
   Service service{.clock = clock,
                   .backend = backend,
                   .limiter = limiter,
                   .keys = keys,
+                  .catalog = catalog,
+                  .random = [] { return uint64_t{7}; },
                   .region = "here",
                   .node = "node-1",
                   .started = clock.now().mono};

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <string>
 
+#include "catalog/catalog.h"
 #include "frontends/backend.h"
 #include "frontends/namespace_consistency.h"
 #include "frontends/resp/script_commands.h"
@@ -24,6 +25,8 @@ struct Service {
   Backend& backend;
   const Limiter& limiter;  // for its statistics
   const rules::RootKeys& keys;
+  catalog::Catalog& catalog;
+  uint64_t (*random)() = nullptr;  // for keys: nobody can predict it
   std::string region;
   std::string node;
   KeyPolicy resp_key_policy = KeyPolicy::kNotRequired;

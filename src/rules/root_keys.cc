@@ -37,10 +37,10 @@ std::optional<KeyHash> from_hex(std::string_view text) {
   return hash;
 }
 
-std::string make_key(const std::array<uint64_t, 3>& bits) {
+std::string make_key(std::string_view prefix, const std::array<uint64_t, 3>& bits) {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  std::string key = "weir_root_";
+  std::string key(prefix);
   for (uint64_t word : bits) {
     for (int i = 0; i < 10; ++i, word /= kLetters.size()) key += kLetters[word % kLetters.size()];
   }
@@ -51,8 +51,7 @@ bool same_secret(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-bool RootKeys::contains(std::string_view key) const {
-  const KeyHash hash = hash_of(key);
+bool RootKeys::contains(const KeyHash& hash) const {
   int found = 0;
   for (const KeyHash& known : *current_.load(std::memory_order_acquire)) {
     found |= CRYPTO_memcmp(known.data(), hash.data(), hash.size()) == 0 ? 1 : 0;

@@ -23,8 +23,8 @@ using KeyHash = std::array<uint8_t, 32>;
 [[nodiscard]] std::string to_hex(const KeyHash& hash);
 [[nodiscard]] std::optional<KeyHash> from_hex(std::string_view text);
 
-// "weir_root_" and 30 letters and digits, derived from `bits`.
-[[nodiscard]] std::string make_key(const std::array<uint64_t, 3>& bits);
+// The prefix and 30 letters and digits, derived from `bits`.
+[[nodiscard]] std::string make_key(std::string_view prefix, const std::array<uint64_t, 3>& bits);
 
 inline constexpr size_t kMinKeyBytes = 16;
 inline constexpr size_t kMaxKeyBytes = 256;
@@ -45,7 +45,8 @@ class RootKeys {
     sets_.push_back({hash});
     current_.store(&sets_.back(), std::memory_order_release);
   }
-  [[nodiscard]] bool contains(std::string_view key) const;
+  [[nodiscard]] bool contains(std::string_view key) const { return contains(hash_of(key)); }
+  [[nodiscard]] bool contains(const KeyHash& hash) const;
 
  private:
   std::list<std::vector<KeyHash>> sets_{1};

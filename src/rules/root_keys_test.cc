@@ -37,8 +37,8 @@ TEST(KeyHash, IsParsedFromNothingElse) {
 }
 
 TEST(MakeKey, MakesThirtyLettersAndDigitsAfterAPrefix) {
-  EXPECT_EQ(make_key({0, 0, 0}), "weir_root_" + std::string(30, 'A'));
-  const std::string key = make_key({UINT64_MAX, 0x0123456789abcdef, 1});
+  EXPECT_EQ(make_key("weir_root_", {0, 0, 0}), "weir_root_" + std::string(30, 'A'));
+  const std::string key = make_key("weir_root_", {UINT64_MAX, 0x0123456789abcdef, 1});
   EXPECT_EQ(key.size(), 40u);
   EXPECT_TRUE(key.starts_with("weir_root_"));
   EXPECT_EQ(
@@ -50,7 +50,8 @@ TEST(MakeKey, MakesThirtyLettersAndDigitsAfterAPrefix) {
 RC_GTEST_PROP(MakeKey, MakesOtherKeysFromOtherBits, ()) {
   const auto bits = *rc::gen::inRange<uint64_t>(0, uint64_t{1} << 58);
   const auto others = *rc::gen::inRange<uint64_t>(0, uint64_t{1} << 58);
-  RC_ASSERT((make_key({1, bits, 2}) == make_key({1, others, 2})) == (bits == others));
+  RC_ASSERT((make_key("weir_root_", {1, bits, 2}) == make_key("weir_root_", {1, others, 2})) ==
+            (bits == others));
 }
 
 TEST(SameSecret, ComparesEveryByteAndTheLength) {

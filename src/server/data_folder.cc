@@ -146,8 +146,8 @@ RootKey open_root_key(const std::string& folder) {
   }
   const std::string path = root_key_path(folder);
   if (const auto known = find_root_key(path)) return {.hash = *known};
-  const std::string key =
-      rules::make_key({platform::entropy(), platform::entropy(), platform::entropy()});
+  const std::string key = rules::make_key(
+      "weir_root_", {platform::entropy(), platform::entropy(), platform::entropy()});
   const rules::KeyHash hash = rules::hash_of(key);
   if (write_privately(path, rules::to_hex(hash) + "\n")) return {.hash = hash, .fresh = key};
   return {.hash = read_root_key(folder)};

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "command_line/print_error.h"
 #include "command_line/program.h"
 #include "platform/sibling_program.h"
+#include "server/catalog_commands.h"
 #include "server/config.h"
 #include "server/metrics_markdown.h"
 #include "server/origin_check.h"
@@ -257,6 +259,12 @@ int run(int argc, char** argv) {
   add_ledger(app, cleaning);
   CheckOptions checking;
   add_check_config(app, checking);
+  std::list<ServeOptions> of_catalog;
+  const CatalogCommands catalog_commands(app, kCommands, [&](CLI::App& command) {
+    ServeOptions& options = of_catalog.emplace_back();
+    add_settings(command, options, is_of_ledger);
+    return [&options] { return options.read(); };
+  });
   add_program(app, "sim", "Simulate a fleet and plot the results");
   add_program(app, "demo", "Show how the six algorithms decide the same requests");
   add_program(app, "lab", "Compare the six algorithms on one traffic; suggest one");

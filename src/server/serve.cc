@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "catalog/catalog.h"
+#include "catalog/sql_catalog.h"
 #include "command_line/print_error.h"
 #include "frontends/http/http_refusal.h"
 #include "frontends/http/http_session.h"
@@ -185,6 +187,31 @@ std::shared_ptr<frontends::UnixSocket> listen_at_socket(
   return *socket;
 }
 
+// Logs each change between a catalog that answers and one that does not.
+class CatalogLog {
+ public:
+  explicit CatalogLog(const catalog::Catalog& catalog) : catalog_(catalog) {}
+  void run_once() {
+    using catalog::CatalogState;
+    const CatalogState state = catalog_.state();
+    const bool lost = state == CatalogState::kLost ||
+                      (state == CatalogState::kLoading && !catalog_.last_error().empty());
+    if (lost == was_lost_) return;
+    was_lost_ = lost;
+    if (lost) {
+      command_line::print_error(
+          "weir: the catalog does not answer; known keys and overrides go on: {}\n",
+          catalog_.last_error());
+    } else {
+      command_line::print_error("weir: the catalog answers again\n");
+    }
+  }
+
+ private:
+  const catalog::Catalog& catalog_;
+  bool was_lost_ = false;
+};
+
 // Whether every loop has run recently.
 bool are_alive(const std::vector<std::unique_ptr<Worker>>& workers, MonoTime now) {
   constexpr Nanos kLate = std::chrono::seconds(2);
@@ -262,6 +289,9 @@ void serve(Config config, const ReloadConfig& reload_config) {
     state_file.emplace(clock, state_path(config.data));
     state_file->restore(limiter);
   }
+  const auto catalog_address = ledger_of(config);
+  catalog::Catalog catalog(
+      clock, catalog_address ? catalog::make_catalog_store(clock, *catalog_address) : nullptr);
   frontends::LimiterBackend backend(limiter);
   frontends::NullBackend null_backend;
   const bool null = config.backend == BackendKind::kNull;
@@ -270,6 +300,8 @@ void serve(Config config, const ReloadConfig& reload_config) {
       .backend = null ? static_cast<Backend&>(null_backend) : static_cast<Backend&>(backend),
       .limiter = limiter,
       .keys = keys,
+      .catalog = catalog,
+      .random = &platform::entropy,
       .region = config.region_name(),
       .node = node,
       .resp_key_policy =
@@ -323,6 +355,9 @@ void serve(Config config, const ReloadConfig& reload_config) {
     }
   });
 
+  CatalogLog catalog_log(catalog);
+  workers[0]->loop.run_every(kLogRefusalsEvery, [&] { catalog_log.run_once(); });
+
   // After everything that can fail at startup: a new key is shown only once.
   const RootKeyInfo root_key = load_root_key(config);
   keys.add(root_key.key);
@@ -330,6 +365,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   for (const auto& worker : workers) group.start([&worker] { worker->loop.run(); });
   region.start();
   others.start();
+  catalog.start();
   Runner runner(clock, limiter,
                 {.after_replay = [&](Instant now) { region.report(now.mono); },
                  .after_sync = [&](Instant) { others.report(limiter.sync_stats()); }});
@@ -364,6 +400,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
     others.report(drained);
   }
   runner.stop();
+  catalog.stop();  // before the loops are destroyed, which receive its replies
   others.stop();
   region.stop();  // before the loops are destroyed, which receive its last replies
   if (!end.reason.empty()) throw std::runtime_error(end.reason);

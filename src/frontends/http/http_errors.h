@@ -15,8 +15,13 @@ enum class HttpError : uint8_t {
   kMissingKey,        // no Authorization header
   kMalformedKey,      // an Authorization header without a bearer token
   kWrongKey,          // a key that this server does not accept
+  kTooManyRequests,   // of this key
+  kForbidden,         // the key lacks a permission
   kUnknownPath,
+  kNotFound,  // a record that does not exist, or that the key must not know of
   kMethodNotAllowed,
+  kConflict,  // a record that exists already
+  kGone,      // a record that was deleted
   kBodyTooLarge,
   kContentEncoding,  // anything but identity
   kExpectation,      // anything but 100-continue
@@ -43,8 +48,13 @@ inline constexpr HttpErrorInfo kHttpErrors[] = {
     {HttpError::kMissingKey, 400, "Bad Request", "bad_request"},
     {HttpError::kMalformedKey, 400, "Bad Request", "bad_request"},
     {HttpError::kWrongKey, 401, "Unauthorized", "unauthorized"},
+    {HttpError::kTooManyRequests, 429, "Too Many Requests", "too_many_requests"},
+    {HttpError::kForbidden, 403, "Forbidden", "forbidden"},
     {HttpError::kUnknownPath, 404, "Not Found", "not_found"},
+    {HttpError::kNotFound, 404, "Not Found", "not_found"},
     {HttpError::kMethodNotAllowed, 405, "Method Not Allowed", "method_not_allowed"},
+    {HttpError::kConflict, 409, "Conflict", "conflict"},
+    {HttpError::kGone, 410, "Gone", "gone"},
     {HttpError::kBodyTooLarge, 413, "Content Too Large", "content_too_large"},
     {HttpError::kContentEncoding, 415, "Unsupported Media Type", "unsupported_media_type"},
     {HttpError::kExpectation, 417, "Expectation Failed", "expectation_failed"},

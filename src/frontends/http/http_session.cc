@@ -39,13 +39,16 @@ struct HttpSession::Route {
   void (HttpSession::*serve)(std::string_view body);
 };
 
-const std::array<HttpSession::Route, 5> HttpSession::kRoutes{
+const std::array<HttpSession::Route, 6> HttpSession::kRoutes{
     Route{"/v2/ratelimit.limit", "POST, OPTIONS", Needs::kBody, &HttpSession::limit},
     Route{"/v2/ratelimit.multiLimit", "POST, OPTIONS", Needs::kBody, &HttpSession::multi_limit},
+    Route{"/v2/ratelimit.peek", "POST, OPTIONS", Needs::kBody, &HttpSession::peek},
     Route{"/healthz", "GET, HEAD, OPTIONS", Needs::kNothing, &HttpSession::healthz},
     Route{"/readyz", "GET, HEAD, OPTIONS", Needs::kNothing, &HttpSession::readyz},
     Route{"/metrics", "GET, HEAD, OPTIONS", Needs::kMetricsKey, &HttpSession::metrics},
 };
+const HttpSession::Route HttpSession::kCatalogRoute{"", "POST, OPTIONS", Needs::kBody,
+                                                    &HttpSession::catalog_call};
 
 Next HttpSession::process(Instant now, Bytes& in, Bytes& out) {
   if (waiting_ && !pending_->ready) return Next::kWait;
@@ -154,8 +157,14 @@ bool HttpSession::is_last(size_t behind) {
 
 const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
   begin_response();
-  const auto route = std::find_if(kRoutes.begin(), kRoutes.end(),
-                                  [&](const Route& known) { return known.path == head.path; });
+  const Route* route = std::find_if(kRoutes.begin(), kRoutes.end(),
+                                    [&](const Route& known) { return known.path == head.path; });
+  if (route == kRoutes.end()) {
+    const auto operations = catalog_operations();
+    const auto found = std::ranges::find(operations, head.path, &CatalogOperation::path);
+    operation_ = found == operations.end() ? nullptr : &*found;
+    if (operation_ != nullptr) route = &kCatalogRoute;
+  }
   const bool options = head.method == "OPTIONS";
   if (route == kRoutes.end() && !(options && head.path == "*")) {
     fail(HttpError::kUnknownPath, "there is nothing at this path");
@@ -174,8 +183,9 @@ const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
     scratch_.fields.append_all(std::string_view("Allow: "), allow, std::string_view("\r\n"));
     return nullptr;
   }
-  if (requires_key(*route) && !authenticate(head)) return nullptr;
-  if (route->needs == Needs::kBody) return &*route;
+  // A request that waits for a store was authenticated before.
+  if (requires_key(*route) && pending_ == nullptr && !authenticate(head)) return nullptr;
+  if (route->needs == Needs::kBody) return route;
   (this->*route->serve)({});
   return nullptr;
 }
@@ -194,24 +204,60 @@ bool HttpSession::authenticate(const HttpHead& head) {
     return false;
   }
   const std::string_view given = *head.authorization;
-  if (!accepted_.empty() && rules::same_secret(given, accepted_)) return true;
-  const bool bearer = given.size() > kScheme.size() && given.size() <= rules::kMaxKeyBytes &&
-                      starts_with_ignoring_case(given, kScheme);
+  const bool known = !accepted_.empty() && rules::same_secret(given, accepted_);
+  const bool bearer =
+      known || (given.size() > kScheme.size() && given.size() <= rules::kMaxKeyBytes &&
+                starts_with_ignoring_case(given, kScheme));
   if (!bearer) {
     refuse_key(FrontendStat::kMalformedKey, HttpError::kMalformedKey,
                "the Authorization header is malformed: send Authorization: Bearer <root key>");
     return false;
   }
-  if (!service_.keys.contains(given.substr(kScheme.size()))) {
-    refuse_key(FrontendStat::kWrongKey, HttpError::kWrongKey, "this root key is not valid");
-    scratch_.fields.append("WWW-Authenticate: Bearer\r\n");
-    wrong_key_ = true;
-    return false;
+  if (!known) {
+    accepted_.clear();
+    const rules::KeyHash hash = rules::hash_of(given.substr(kScheme.size()));
+    if (service_.keys.contains(hash)) {
+      access_.become_root();
+    } else {
+      access_.become(hash);
+    }
   }
-  accepted_ = given;
-  trust_ = Trust::kAuthenticated;
-  set_buffers(Buffers::kFull);
-  return true;
+  switch (access_.refresh(service_.catalog, scratch_.catalog, now_.wall)) {
+    case KeyState::kValid: break;
+    case KeyState::kUnknown: refuse_wrong_key(); return false;
+    case KeyState::kNoAnswer:
+      fail(HttpError::kUnavailable,
+           "the catalog does not answer, so this key cannot be checked: send the request again");
+      scratch_.fields.append("Retry-After: 1\r\n");
+      return false;
+  }
+  if (!known) {
+    accepted_ = given;
+    trust_ = Trust::kAuthenticated;
+    set_buffers(Buffers::kFull);
+  }
+  return is_within_rate();
+}
+
+void HttpSession::refuse_wrong_key() {
+  accepted_.clear();
+  refuse_key(FrontendStat::kWrongKey, HttpError::kWrongKey, "this key is not valid");
+  scratch_.fields.append("WWW-Authenticate: Bearer\r\n");
+  wrong_key_ = true;
+}
+
+// Counted by this process alone: the limit protects the process.
+bool HttpSession::is_within_rate() {
+  const std::optional<Count> per_second = access_.per_second();
+  if (!per_second) [[likely]]
+    return true;
+  const std::array<Request, 1> request{requests_of_key(access_, 1)};
+  service_.backend.check_each(now_, request, scratch_.verdict);
+  if (!scratch_.verdict[0] || scratch_.verdict[0]->admitted()) return true;
+  fail(HttpError::kTooManyRequests,
+       "this key may send " + std::to_string(*per_second) + " requests per second to this server");
+  scratch_.fields.append("Retry-After: 1\r\n");
+  return false;
 }
 
 void HttpSession::refuse_key(FrontendStat stat, HttpError error, std::string_view detail) {
@@ -221,6 +267,7 @@ void HttpSession::refuse_key(FrontendStat stat, HttpError error, std::string_vie
 
 bool HttpSession::decide_one() {
   if (pending_ != nullptr) {
+    recall(*pending_, scratch_.one);
     scratch_.verdict[0] = std::move(std::exchange(pending_, nullptr)->verdicts[0]);
     return true;
   }
@@ -240,10 +287,25 @@ bool HttpSession::decide_one() {
     scratch_.verdict[0] = std::move(pending->verdicts[0]);
   } else {
     pending->detached = true;
+    remember(*pending, scratch_.one);
     pending_ = std::move(pending);
     waiting_ = true;
   }
   return decided;
+}
+
+// What a decision depends on may have changed when it is ready.
+void HttpSession::remember(Pending& pending, std::span<const Request> requests) {
+  pending.resolved = scratch_.resolved;
+  pending.snapshot = scratch_.catalog.pin();
+  pending.durations.clear();
+  for (const Request& request : requests) pending.durations.push_back(request.duration);
+}
+
+void HttpSession::recall(Pending& pending, std::span<Request> requests) {
+  scratch_.resolved = std::move(pending.resolved);
+  scratch_.pinned = std::move(pending.snapshot);
+  for (size_t i = 0; i < requests.size(); ++i) requests[i].duration = pending.durations[i];
 }
 
 bool HttpSession::decide_many() {
@@ -254,6 +316,7 @@ bool HttpSession::decide_many() {
       return true;
     }
     pending_ = std::make_shared<Pending>();
+    remember(*pending_, scratch_.many);
     service_.backend.check_all_async(
         now_, scratch_.many, *executor_,
         [pending = pending_, wake = wake_](Result<BatchVerdict> verdict) {
@@ -267,38 +330,153 @@ bool HttpSession::decide_many() {
     waiting_ = true;
     return false;
   }
+  recall(*pending_, scratch_.many);
   scratch_.batch = std::move(std::exchange(pending_, nullptr)->batch);
   return true;
 }
 
-void HttpSession::limit(std::string_view body) {
+bool HttpSession::resolve_all(catalog::Verb verb, std::span<Request> requests) {
+  scratch_.resolved.clear();
+  scratch_.after_reset.clear();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Request& request = requests[i];
+    const Resolved& resolved = scratch_.resolved.emplace_back(
+        resolve(access_, verb, service_.catalog, request, scratch_.after_reset));
+    if (resolved.resolution == Resolution::kReady) continue;
+    const std::string location = requests.size() == 1 ? "body" : "body[" + std::to_string(i) + "]";
+    refuse_unresolved(resolved, verb, request, location);
+    return false;
+  }
+  return true;
+}
+
+void HttpSession::refuse_unresolved(const Resolved& resolved, catalog::Verb verb,
+                                    const Request& request, std::string_view location) {
+  const std::string name(request.ns.substr(0, 64));
+  switch (resolved.resolution) {
+    case Resolution::kForbidden:
+      return fail(HttpError::kForbidden, "the key lacks the permission " +
+                                             catalog::permission_for(verb, resolved.ns->record.id));
+    case Resolution::kGone:
+      return fail(HttpError::kGone, "the namespace \"" + name + "\" was deleted: create it again");
+    case Resolution::kNoLimit:
+      for (const auto& [field, missing] : {std::pair("limit", request.limit == 0),
+                                           std::pair("duration", request.duration == Millis(0))}) {
+        if (!missing) continue;
+        scratch_.problems.push_back(
+            {.location = std::string(location) + "." + field,
+             .message = std::string(field) + " is missing",
+             .fix = "give it a value, or give the namespace one with ratelimit.updateNamespace"});
+      }
+      return refuse_body();
+    case Resolution::kUnknown:
+    case Resolution::kReady: break;
+  }
+  fail(HttpError::kNotFound,
+       "namespace is \"" + name +
+           "\", which does not exist in this workspace, and the key lacks the permission " +
+           catalog::permission_for(catalog::Verb::kCreateNamespace));
+}
+
+void HttpSession::limit_or_peek(std::string_view body, catalog::Verb verb) {
   Request& request = scratch_.one[0];
   scratch_.reader.read_one(body, request, scratch_.problems);
   if (!scratch_.problems.empty()) return refuse_body();
+  if (verb == catalog::Verb::kPeek) request.cost = 0;
+  if (pending_ == nullptr && !resolve_all(verb, scratch_.one)) return;
   if (!decide_one()) return;
   if (!scratch_.verdict[0]) {
     scratch_.problems.assign(1, problem_of(scratch_.verdict[0].error()));
     return refuse_body();
   }
-  const Verdict& verdict = *scratch_.verdict[0];
+  Verdict& verdict = *scratch_.verdict[0];
+  if (scratch_.resolved[0].denies_all) set_limit_of_zero(verdict);
   service_.http.add_decision(verdict.outcome, verdict.basis);
-  append_limit_response(scratch_.body, scratch_.id_state, verdict);
+  append_limit_response(scratch_.body, scratch_.id_state, verdict, scratch_.resolved[0]);
   append_rate_limit_fields(scratch_.fields, now_, request, verdict);
 }
 
 void HttpSession::multi_limit(std::string_view body) {
   scratch_.reader.read_many(body, scratch_.many, scratch_.problems);
   if (!scratch_.problems.empty()) return refuse_body();
+  scratch_.identifiers.clear();
+  for (const Request& request : scratch_.many) scratch_.identifiers.push_back(request.identifier);
+  if (pending_ == nullptr && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return;
   if (!decide_many()) return;
-  const Result<BatchVerdict>& batch = *scratch_.batch;
+  Result<BatchVerdict>& batch = *scratch_.batch;
   if (!batch) {
     scratch_.problems.assign(1, problem_of(batch.error()));
     return refuse_body();
   }
+  for (size_t i = 0; i < batch->items.size(); ++i) {
+    if (scratch_.resolved[i].denies_all) set_limit_of_zero(batch->items[i]);
+  }
   service_.http.add_batch(batch->outcome, batch->items);
   const size_t tightest =
-      append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many, *batch);
+      append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many,
+                                  scratch_.identifiers, scratch_.resolved, *batch);
   append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], batch->items[tightest]);
+}
+
+void HttpSession::catalog_call(std::string_view body) {
+  if (pending_ != nullptr) {
+    if (!pending_->ready) {
+      waiting_ = true;
+      return;
+    }
+    return finish(*std::exchange(pending_, nullptr)->reply);
+  }
+  CatalogReply reply = operation_->run({.access = access_,
+                                        .snapshot = scratch_.catalog.read(service_.catalog),
+                                        .body = body,
+                                        .now = now_.wall,
+                                        .random = service_.random});
+  if (reply.writes.empty() && !reply.audit) return finish(reply);
+  if (executor_ == nullptr) {
+    return fail(HttpError::kUnavailable, "this connection cannot wait for the catalog");
+  }
+  pending_ = std::make_shared<Pending>();
+  pending_->detached = waiting_ = true;
+  const auto done = [pending = pending_, wake = wake_](const Error* error) {
+    if (error != nullptr) {
+      *pending->reply = {.error = HttpError::kUnavailable,
+                         .detail = error->detail + ": " + error->fix};
+    }
+    pending->ready = true;
+    (*wake)();
+  };
+  std::vector<catalog::CatalogWrite> writes = std::move(reply.writes);
+  pending_->reply = std::move(reply);
+  if (!writes.empty()) {
+    service_.catalog.write(std::move(writes), *executor_, [done](Result<uint64_t> written) {
+      done(written ? nullptr : &written.error());
+    });
+    return;
+  }
+  const CatalogReply::AuditPage& page = *pending_->reply->audit;
+  service_.catalog.read_audit(
+      page.workspace, page.before, page.most, *executor_,
+      [done, pending = pending_](Result<std::vector<catalog::AuditEntry>> entries) {
+        if (entries) complete(*entries, *pending->reply);
+        done(entries ? nullptr : &entries.error());
+      });
+}
+
+void HttpSession::finish(const CatalogReply& reply) {
+  if (reply.error != HttpError::kNone) {
+    scratch_.problems = reply.problems;
+    fail(reply.error, reply.detail);
+    if (reply.error == HttpError::kUnavailable) scratch_.fields.append("Retry-After: 1\r\n");
+    return;
+  }
+  Bytes& out = scratch_.body;
+  out.append(R"({"meta":{"requestId":")");
+  append_request_id(out, scratch_.id_state);
+  out.append_all(std::string_view(R"("},"data":)"), std::string_view(reply.data));
+  if (!reply.pagination.empty()) {
+    out.append_all(std::string_view(R"(,"pagination":)"), std::string_view(reply.pagination));
+  }
+  out.append('}');
 }
 
 void HttpSession::healthz(std::string_view) {

@@ -9,9 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "frontends/access.h"
+#include "frontends/http/catalog_api.h"
 #include "frontends/http/http_errors.h"
 #include "frontends/http/http_parser.h"
 #include "frontends/http/limit_body.h"
+#include "frontends/resolve.h"
 #include "frontends/service.h"
 #include "frontends/session.h"
 
@@ -27,6 +30,11 @@ struct HttpScratch {
   std::array<Request, 1> one{};
   std::array<Result<Verdict>, 1> verdict{};
   std::vector<Request> many;
+  std::vector<Resolved> resolved;                   // of the requests
+  std::vector<std::string_view> identifiers;        // of the requests, as they were sent
+  std::shared_ptr<const catalog::Snapshot> pinned;  // which `resolved` points into after a wait
+  Identifiers after_reset;
+  CatalogReader catalog;
   std::optional<Result<BatchVerdict>> batch{};
   Bytes body;                // of the response
   Bytes fields;              // headers beyond those of every response
@@ -49,13 +57,18 @@ class HttpSession final : public Session {
  private:
   enum class Needs : uint8_t;
   struct Route;
-  static const std::array<Route, 5> kRoutes;
+  static const Route kCatalogRoute;
+  static const std::array<Route, 6> kRoutes;
 
   // A decision that waits for a store. The request stays in the buffer and is parsed again when
   // the decision is ready.
   struct Pending {
     std::vector<Result<Verdict>> verdicts{};
     std::optional<Result<BatchVerdict>> batch{};
+    std::optional<CatalogReply> reply{};
+    std::vector<Resolved> resolved{};  // which point into the snapshot
+    std::vector<Millis> durations{};   // of the requests that are decided
+    std::shared_ptr<const catalog::Snapshot> snapshot{};
     bool ready = false;
     bool detached = false;  // process() has returned: wake
   };
@@ -65,6 +78,14 @@ class HttpSession final : public Session {
   // False: the decision is pending.
   [[nodiscard]] bool decide_one();
   [[nodiscard]] bool decide_many();
+  // Finds the limit of each request. False: a request was refused, and the response is set.
+  void remember(Pending& pending, std::span<const Request> requests);
+  void recall(Pending& pending, std::span<Request> requests);
+  [[nodiscard]] bool resolve_all(catalog::Verb verb, std::span<Request> requests);
+  void refuse_unresolved(const Resolved& resolved, catalog::Verb verb, const Request& request,
+                         std::string_view location);
+  void limit_or_peek(std::string_view body, catalog::Verb verb);
+  void finish(const CatalogReply& reply);
 
   // Processes the first request. False: the request is incomplete, or its decision is pending.
   [[nodiscard]] bool process_one(Bytes& in, Bytes& out);
@@ -76,13 +97,18 @@ class HttpSession final : public Session {
   [[nodiscard]] bool is_last(size_t behind);
   // Sends a response that does not depend on the body, and skips the body.
   void send_without_body(const HttpHead& head, Bytes& in, Bytes& out);
-  void limit(std::string_view body);
+  void limit(std::string_view body) { limit_or_peek(body, catalog::Verb::kLimit); }
+  void peek(std::string_view body) { limit_or_peek(body, catalog::Verb::kPeek); }
   void multi_limit(std::string_view body);
+  void catalog_call(std::string_view body);
   void healthz(std::string_view body);
   void readyz(std::string_view body);
   void metrics(std::string_view body);
   [[nodiscard]] bool requires_key(const Route& route) const;
   [[nodiscard]] bool authenticate(const HttpHead& head);
+  void refuse_wrong_key();
+  // Whether the key may send another request in this second.
+  [[nodiscard]] bool is_within_rate();
   void refuse_key(telemetry::FrontendStat stat, HttpError error, std::string_view detail);
   void refuse_body();
   void fail(HttpError error, std::string_view detail);
@@ -100,7 +126,9 @@ class HttpSession final : public Session {
   std::shared_ptr<Pending> pending_;
   bool waiting_ = false;  // for pending_
   std::string accepted_;  // the last valid Authorization, which is not hashed again
-  size_t to_skip_ = 0;    // bytes of a body that is ignored
+  Access access_;         // of that
+  const CatalogOperation* operation_ = nullptr;  // of the current request; null: a route
+  size_t to_skip_ = 0;                           // bytes of a body that is ignored
 
   // The current response.
   int status_ = 200;

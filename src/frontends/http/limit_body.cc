@@ -32,8 +32,8 @@ enum Field : unsigned {
 };
 constexpr std::string_view kNames[kFields] = {"namespace", "identifier", "limit", "duration",
                                               "cost",      "algorithm",  "burst", "consistency"};
-constexpr unsigned kRequired =
-    1u << kNamespace | 1u << kIdentifier | 1u << kLimit | 1u << kDuration;
+// A namespace may have a limit and a duration of its own.
+constexpr unsigned kRequired = 1u << kNamespace | 1u << kIdentifier;
 
 // The start of a UTF-8 text: at most `most` bytes, and no partial character.
 std::string_view prefix(std::string_view text, size_t limit) {

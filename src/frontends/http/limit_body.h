@@ -33,7 +33,7 @@ class LimitBodyReader {
   LimitBodyReader& operator=(const LimitBodyReader&) = delete;
 
   // Bytes::kPadding bytes behind `json` must be readable. `request` is valid if there are no
-  // problems.
+  // problems; its limit and its duration are 0 if they were not sent.
   void read_one(std::string_view json, Request& request, BodyProblems& problems);
   void read_many(std::string_view json, std::vector<Request>& requests, BodyProblems& problems);
 

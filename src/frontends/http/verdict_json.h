@@ -9,6 +9,7 @@
 #include "frontends/bytes.h"
 #include "frontends/http/json_text.h"
 #include "frontends/http/request_id.h"
+#include "frontends/resolve.h"
 #include "frontends/seconds.h"
 #include "weir/request.h"
 #include "weir/time.h"
@@ -20,7 +21,18 @@ inline std::string_view as_json(bool value) {
   return value ? "true" : "false";
 }
 
-inline void append_limit_response(Bytes& out, uint64_t& id_state, const Verdict& verdict) {
+// Which override was applied, if any.
+inline void append_override(Bytes& out, const Resolved& resolved) {
+  if (resolved.override == nullptr) return;
+  out.append_all(std::string_view(R"(,"overrideId":")"), std::string_view(resolved.override->id),
+                 '"');
+  if (resolved.denies_all) {
+    out.append(R"(,"reason":"the override has limit 0, which denies every request")");
+  }
+}
+
+inline void append_limit_response(Bytes& out, uint64_t& id_state, const Verdict& verdict,
+                                  const Resolved& resolved) {
   out.append_all(std::string_view(R"({"meta":{"requestId":")"));
   append_request_id(out, id_state);
   out.append_all(std::string_view(R"("},"data":{"limit":)"), verdict.limit,
@@ -30,6 +42,7 @@ inline void append_limit_response(Bytes& out, uint64_t& id_state, const Verdict&
   if (verdict.retry_after) {
     out.append_all(std::string_view(R"(,"retryAfter":)"), verdict.retry_after->count());
   }
+  append_override(out, resolved);
   out.append_all(std::string_view(R"(,"basis":")"), to_string(verdict.basis),
                  std::string_view("\"}}"));
 }
@@ -37,6 +50,8 @@ inline void append_limit_response(Bytes& out, uint64_t& id_state, const Verdict&
 // Returns the index of the tightest item: a denied one, or the one with the fewest remaining units.
 inline size_t append_multi_limit_response(Bytes& out, uint64_t& id_state,
                                           std::span<const Request> requests,
+                                          std::span<const std::string_view> identifiers,
+                                          std::span<const Resolved> resolved,
                                           const BatchVerdict& batch) {
   out.append_all(std::string_view(R"({"meta":{"requestId":")"));
   append_request_id(out, id_state);
@@ -49,7 +64,7 @@ inline size_t append_multi_limit_response(Bytes& out, uint64_t& id_state,
     out.append(R"({"namespace":)");
     append_json(out, requests[i].ns);
     out.append(R"(,"identifier":)");
-    append_json(out, requests[i].identifier);
+    append_json(out, identifiers[i]);
     out.append_all(std::string_view(R"(,"limit":)"), item.limit,
                    std::string_view(R"(,"remaining":)"), item.remaining,
                    std::string_view(R"(,"reset":)"), item.reset.time_since_epoch().count(),
@@ -57,6 +72,7 @@ inline size_t append_multi_limit_response(Bytes& out, uint64_t& id_state,
     if (item.retry_after) {
       out.append_all(std::string_view(R"(,"retryAfter":)"), item.retry_after->count());
     }
+    append_override(out, resolved[i]);
     out.append_all(std::string_view(R"(,"basis":")"), to_string(item.basis),
                    std::string_view("\"}"));
     const auto rank = [](const Verdict& verdict) {

@@ -25,9 +25,11 @@ RespError read_reset(Arguments arguments, Request& request) {
   return read_algorithm(arguments[5], request);
 }
 
-RespError answer_reset(Arguments arguments, Instant now, Service& service, RespWriter& writer) {
+RespError answer_reset(Arguments arguments, Instant now, Service& service,
+                       const ResolveRequest& resolve_request, RespWriter& writer) {
   Request request;
   RespError error = read_reset(arguments, request);
+  if (error.empty()) error = resolve_request(request);
   if (!error.empty()) return error;
   service.namespaces.apply({&request, 1});
   const Result<bool> reset = service.backend.reset(now, request);
@@ -36,7 +38,8 @@ RespError answer_reset(Arguments arguments, Instant now, Service& service, RespW
   return {};
 }
 
-RespError answer_del(Arguments arguments, Instant now, Service& service, RespWriter& writer) {
+RespError answer_del(Arguments arguments, Instant now, Service& service,
+                     const ResolveRequest& resolve_request, RespWriter& writer) {
   if (arguments.size() < 2) {
     return wrong_number_of_arguments(is_word(arguments[0], "DEL") ? "del" : "unlink");
   }
@@ -50,6 +53,8 @@ RespError answer_del(Arguments arguments, Instant now, Service& service, RespWri
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
     (void)read_throttle_key(key, request, hashed);
+    RespError error = resolve_request(request);
+    if (!error.empty()) return error;
     service.namespaces.apply({&request, 1});
     const Result<bool> reset = service.backend.reset(now, request);
     if (!reset) return to_resp_error(reset.error());

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "catalog/permissions.h"
+#include "frontends/resolve.h"
 #include "weir/error.h"
 
 namespace weir::frontends {
@@ -16,7 +18,11 @@ using RespError = std::string;
 inline constexpr std::string_view kAuthRequired = "NOAUTH Authentication required.";
 inline constexpr std::string_view kHelloAuthRequired =
     "NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>";
-inline constexpr std::string_view kInvalidRootKey = "WRONGPASS invalid root key";
+inline constexpr std::string_view kInvalidRootKey = "WRONGPASS invalid key";
+inline constexpr std::string_view kKeyEnded =
+    "WRONGPASS this key was revoked or has expired: send AUTH with another one";
+inline constexpr std::string_view kKeyTooFast =
+    "ERR this key has sent too many requests in this second: send fewer";
 inline constexpr std::string_view kUnknownProtocol = "NOPROTO unsupported protocol version";
 inline constexpr std::string_view kUnknownScript = "NOSCRIPT No matching script. Please use EVAL.";
 inline constexpr std::string_view kTransactionAborted =
@@ -29,6 +35,9 @@ inline constexpr std::string_view kTransactionAborted =
 [[nodiscard]] inline RespError protocol_error(std::string_view detail) {
   return "ERR Protocol error: " + std::string(detail);
 }
+
+// Why a request has no limit to be decided by; empty: it has one.
+[[nodiscard]] RespError to_resp_error(const Resolved& resolved, catalog::Verb verb);
 
 // An error of the limiter: the field, its value and the remedy.
 [[nodiscard]] inline RespError to_resp_error(const Error& error) {

@@ -38,6 +38,8 @@ std::string_view resp_refusal(Refusal reason) {
 
 Next RespSession::process(Instant now, Bytes& in, Bytes& out) {
   if (pending_ != nullptr && !reply_pending(out)) return Next::kWait;
+  refresh_access(now);
+  scratch_.after_reset.clear();
   for (;;) {
     if (transaction_.running()) {
       const Next next = process_all(now, transaction_.commands(), out);
@@ -117,8 +119,8 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     service_.resp.add_from(FrontendStat::kCrossProtocol, peer_);
     return Next::kClose;
   }
-  if (is("AUTH")) return auth(arguments, out);
-  if (is("HELLO")) return hello(arguments, out);
+  if (is("AUTH")) return auth(arguments, now, out);
+  if (is("HELLO")) return hello(arguments, now, out);
   if (service_.resp_key_policy == KeyPolicy::kRequired && !authenticated_) {
     service_.resp.add_from(FrontendStat::kMissingKey, peer_);
     reply_error(kAuthRequired, out);
@@ -141,9 +143,9 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
   } else if (is("MULTI") || is("EXEC") || is("DISCARD")) {
     transact(arguments, out);
   } else if (is("WEIR.RESET")) {
-    reply_if_error(answer_reset(arguments, now, service_, reply), out);
+    reply_if_error(answer_reset(arguments, now, service_, resolver(), reply), out);
   } else if (is("DEL") || is("UNLINK")) {
-    reply_if_error(answer_del(arguments, now, service_, reply), out);
+    reply_if_error(answer_del(arguments, now, service_, resolver(), reply), out);
   } else if (is("SCRIPT")) {
     reply_if_error(answer_script(arguments, service_.scripts, scratch_.scripts, reply), out);
   } else if (is("CLUSTER")) {
@@ -163,6 +165,8 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
   } else if (is("RESET")) {
     protocol_ = 2;
     set_authenticated(false);
+    access_.become_root();
+    refresh_access(now);
     name_.clear();
     transaction_.end();
     reply.simple("RESET");
@@ -170,6 +174,46 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     reply_error(unknown_command(command), out);
   }
   return Next::kRead;
+}
+
+void RespSession::refresh_access(Instant now) {
+  key_state_ = access_.refresh(service_.catalog, scratch_.catalog, now.wall);
+}
+
+RespError RespSession::resolve_request(catalog::Verb verb, Request& request, bool& denied) {
+  if (key_state_ != KeyState::kValid) return RespError(kKeyEnded);
+  const Resolved resolved = resolve(access_, verb, service_.catalog, request, scratch_.after_reset);
+  denied = resolved.denies_all;
+  return to_resp_error(resolved, verb);
+}
+
+ResolveRequest RespSession::resolver() {
+  return [this](Request& request) {
+    bool denied = false;
+    return resolve_request(catalog::Verb::kReset, request, denied);
+  };
+}
+
+// Counted by this process alone: the limit protects the process.
+bool RespSession::is_within_rate(Instant now, size_t requests) {
+  const std::optional<Count> per_second = access_.per_second();
+  if (!per_second) [[likely]]
+    return true;
+  const std::array<Request, 1> request{requests_of_key(access_, requests)};
+  std::array<Result<Verdict>, 1> verdict;
+  service_.backend.check_each(now, request, verdict);
+  return !verdict[0] || verdict[0]->admitted();
+}
+
+bool RespSession::accept_key(std::string_view key, Instant now) {
+  const rules::KeyHash hash = rules::hash_of(key);
+  Access access;
+  if (!service_.keys.contains(hash)) access.become(hash);
+  const KeyState state = access.refresh(service_.catalog, scratch_.catalog, now.wall);
+  if (state != KeyState::kValid) return false;
+  access_ = access;
+  key_state_ = state;
+  return true;
 }
 
 // Whether the request is a decision, to which decide() replies.
@@ -187,6 +231,8 @@ RespSession::Gathered RespSession::gather(Arguments arguments) {
   error_ = throttle ? read_throttle(arguments, request, scratch_.hashed[scratch_.gathered])
            : peek   ? read_peek(arguments, request)
                     : read_limit(arguments, request);
+  const catalog::Verb verb = peek ? catalog::Verb::kPeek : catalog::Verb::kLimit;
+  if (error_.empty()) error_ = resolve_request(verb, request, scratch_.denied[scratch_.gathered]);
   if (!error_.empty()) return Gathered::kInvalid;
   scratch_.kinds[scratch_.gathered++] = throttle ? Kind::kThrottle : Kind::kLimit;
   return Gathered::kYes;
@@ -200,6 +246,10 @@ RespSession::Gathered RespSession::gather_script(Arguments arguments) {
     error_ = read_throttle(call.arguments(), scratch_.requests[scratch_.gathered],
                            scratch_.hashed[scratch_.gathered]);
   }
+  if (error_.empty()) {
+    error_ = resolve_request(catalog::Verb::kLimit, scratch_.requests[scratch_.gathered],
+                             scratch_.denied[scratch_.gathered]);
+  }
   if (!error_.empty()) return Gathered::kInvalid;
   scratch_.kinds[scratch_.gathered++] = Kind::kThrottle;
   return Gathered::kYes;
@@ -210,22 +260,35 @@ bool RespSession::decide(Instant now, Bytes& out) {
   if (count == 0) return true;
   const auto requests = std::span(scratch_.requests).first(count);
   const auto kinds = std::span<const Kind>(scratch_.kinds).first(count);
+  if (!is_within_rate(now, count)) {
+    for (size_t i = 0; i < count; ++i) reply_error(kKeyTooFast, out);
+    return true;
+  }
   service_.namespaces.apply(requests);
+  const auto deny = [](const auto& denied, std::span<Result<Verdict>> verdicts) {
+    for (size_t i = 0; i < verdicts.size(); ++i) {
+      if (denied[i] && verdicts[i]) set_limit_of_zero(*verdicts[i]);
+    }
+  };
   if (!may_wait()) {
-    service_.backend.check_each(now, requests, std::span(scratch_.verdicts).first(count));
-    reply(now, kinds, std::span<const Result<Verdict>>(scratch_.verdicts).first(count), out);
+    const auto verdicts = std::span(scratch_.verdicts).first(count);
+    service_.backend.check_each(now, requests, verdicts);
+    deny(scratch_.denied, verdicts);
+    reply(now, kinds, verdicts, out);
     return true;
   }
   auto pending = std::make_shared<Pending>();
   pending->received = now;
   pending->kinds.assign(kinds.begin(), kinds.end());
   pending->verdicts.resize(count);
+  pending->denied.assign(scratch_.denied.begin(), scratch_.denied.begin() + count);
   const bool decided = service_.backend.check_each_async(now, requests, pending->verdicts,
                                                          *executor_, [pending, wake = wake_] {
                                                            pending->ready = true;
                                                            if (pending->detached) (*wake)();
                                                          });
   if (decided) {
+    deny(pending->denied, pending->verdicts);
     reply(now, pending->kinds, pending->verdicts, out);
   } else {
     pending->detached = true;
@@ -240,6 +303,9 @@ bool RespSession::reply_pending(Bytes& out) {
   if (pending->batch) {
     reply(pending->received, *pending->batch, out);
   } else {
+    for (size_t i = 0; i < pending->verdicts.size(); ++i) {
+      if (pending->denied[i] && pending->verdicts[i]) set_limit_of_zero(*pending->verdicts[i]);
+    }
     reply(pending->received, pending->kinds, pending->verdicts, out);
   }
   return true;
@@ -277,6 +343,18 @@ Next RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
   const RespError error = read_multi(arguments, scratch_.batch);
   if (!error.empty()) {
     reply_error(error, out);
+    return Next::kRead;
+  }
+  for (Request& request : scratch_.batch) {
+    bool denied = false;
+    const RespError refused = resolve_request(catalog::Verb::kLimit, request, denied);
+    if (!refused.empty()) {
+      reply_error(refused, out);
+      return Next::kRead;
+    }
+  }
+  if (!is_within_rate(now, 1)) {
+    reply_error(kKeyTooFast, out);
     return Next::kRead;
   }
   service_.namespaces.apply(scratch_.batch);

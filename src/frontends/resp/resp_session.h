@@ -11,8 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "frontends/access.h"
 #include "frontends/admission.h"
+#include "frontends/resolve.h"
 #include "frontends/resp/limit_commands.h"
+#include "frontends/resp/reset_commands.h"
 #include "frontends/resp/resp_parser.h"
 #include "frontends/resp/script_commands.h"
 #include "frontends/resp/transaction.h"
@@ -31,6 +34,9 @@ struct RespScratch {
   std::array<Request, kGroup> requests{};
   std::array<HashedKey, kGroup> hashed{};  // keys of requests
   std::array<Kind, kGroup> kinds{};
+  std::array<bool, kGroup> denied{};  // by an override with limit 0
+  Identifiers after_reset;
+  CatalogReader catalog;
   std::array<Result<Verdict>, kGroup> verdicts{};
   std::vector<Request> batch{};
   ScriptStore::View scripts{};
@@ -56,6 +62,7 @@ class RespSession final : public Session {
   struct Pending {
     Instant received{};
     std::vector<Kind> kinds{};
+    std::vector<bool> denied{};
     std::vector<Result<Verdict>> verdicts{};
     std::optional<Result<BatchVerdict>> batch{};
     bool ready = false;
@@ -67,6 +74,15 @@ class RespSession final : public Session {
   [[nodiscard]] Next serve(Arguments arguments, Instant now, Bytes& out);
   [[nodiscard]] Gathered gather(Arguments arguments);
   [[nodiscard]] Gathered gather_script(Arguments arguments);
+  // Looks the rights of this client up again.
+  void refresh_access(Instant now);
+  // Finds the limit of the request. An error, or empty.
+  [[nodiscard]] RespError resolve_request(catalog::Verb verb, Request& request, bool& denied);
+  // Whether the key may send this many more requests in this second.
+  [[nodiscard]] bool is_within_rate(Instant now, size_t requests);
+  [[nodiscard]] ResolveRequest resolver();
+  // Whether the key is valid; takes its rights.
+  [[nodiscard]] bool accept_key(std::string_view key, Instant now);
   [[nodiscard]] bool may_wait() const {
     return executor_ != nullptr && service_.backend.may_wait();
   }
@@ -83,8 +99,8 @@ class RespSession final : public Session {
   // Sets also the limits of the buffers.
   void set_authenticated(bool authenticated);
   [[nodiscard]] Next refuse_key(Bytes& out);
-  [[nodiscard]] Next auth(Arguments arguments, Bytes& out);
-  [[nodiscard]] Next hello(Arguments arguments, Bytes& out);
+  [[nodiscard]] Next auth(Arguments arguments, Instant now, Bytes& out);
+  [[nodiscard]] Next hello(Arguments arguments, Instant now, Bytes& out);
   void client(Arguments arguments, Bytes& out);
   void queue(Arguments arguments, std::string_view bytes, Bytes& out);
   void transact(Arguments arguments, Bytes& out);
@@ -98,8 +114,10 @@ class RespSession final : public Session {
   const uint64_t id_;
   int protocol_ = 2;
   bool authenticated_ = false;  // has sent a valid key
-  std::string name_;            // from CLIENT SETNAME
-  RespError error_;             // of the last gathered request
+  Access access_;               // of that key; before, those of the root key
+  KeyState key_state_ = KeyState::kValid;
+  std::string name_;  // from CLIENT SETNAME
+  RespError error_;   // of the last gathered request
   std::shared_ptr<Pending> pending_;
   Transaction transaction_;
 };

@@ -26,18 +26,18 @@ Next RespSession::refuse_key(Bytes& out) {
 }
 
 // AUTH key, or AUTH name key; the name is ignored.
-Next RespSession::auth(Arguments arguments, Bytes& out) {
+Next RespSession::auth(Arguments arguments, Instant now, Bytes& out) {
   if (arguments.size() != 2 && arguments.size() != 3) {
     reply_error(wrong_number_of_arguments("auth"), out);
     return Next::kRead;
   }
-  if (!service_.keys.contains(arguments.back())) return refuse_key(out);
+  if (!accept_key(arguments.back(), now)) return refuse_key(out);
   set_authenticated(true);
   writer(out).simple("OK");
   return Next::kRead;
 }
 
-Next RespSession::hello(Arguments arguments, Bytes& out) {
+Next RespSession::hello(Arguments arguments, Instant now, Bytes& out) {
   const auto invalid = [&](std::string_view error) {
     reply_error(error, out);
     return Next::kRead;
@@ -55,7 +55,7 @@ Next RespSession::hello(Arguments arguments, Bytes& out) {
   std::string_view name;
   while (at < arguments.size()) {
     if (is_word(arguments[at], "AUTH") && at + 2 < arguments.size()) {
-      authenticated = service_.keys.contains(arguments[at + 2]);
+      authenticated = accept_key(arguments[at + 2], now);
       if (!authenticated) return refuse_key(out);
       at += 3;
     } else if (is_word(arguments[at], "SETNAME") && at + 1 < arguments.size()) {

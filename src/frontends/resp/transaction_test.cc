@@ -177,6 +177,7 @@ TEST(Transaction, ContinuesAfterAPendingDecision) {
                   .backend = late,
                   .limiter = fixture.limiter,
                   .keys = fixture.keys,
+                  .catalog = fixture.catalog,
                   .region = "here",
                   .node = "node-1"};
   RespScratch scratch;

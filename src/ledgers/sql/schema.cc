@@ -85,7 +85,21 @@ std::vector<std::string> schema_statements(Dialect dialect) {
         "  name " + types.bytes(64) + " NOT NULL,\n  holder " + types.bytes(64) +
             " NOT NULL,\n  until_ms" + number + "  PRIMARY KEY (name)",
         {});
+  const std::string id = " " + types.bytes(64) + " NOT NULL,\n";
+  table("weir_catalog_head", "  id" + number + "  revision" + amount + "  PRIMARY KEY (id)", {});
+  table("weir_catalog",
+        "  id" + id + "  kind " + types.bytes(1) + " NOT NULL,\n  workspace" + id + "  parent" +
+            id + "  name" + name + "  body " + types.large_bytes() + " NOT NULL,\n  deleted" +
+            number + "  revision" + amount + "  changed_at_ms" + number + "  PRIMARY KEY (id)",
+        {{"revision", "revision, id"}});
+  table("weir_audit",
+        "  revision" + amount + "  position" + number + "  at_ms" + number + "  workspace" + id +
+            "  actor" + id + "  action" + id + "  target" + id + "  detail " + types.bytes(4096) +
+            " NOT NULL,\n  PRIMARY KEY (revision, position)",
+        {{"workspace", "workspace, revision"}});
   statements.insert(statements.end(), indexes.begin(), indexes.end());
+  statements.push_back(std::string(sqlite ? "INSERT OR IGNORE" : "INSERT IGNORE") +
+                       " INTO weir_catalog_head (id, revision) VALUES (0, 0)");
   statements.push_back(std::string(sqlite ? "INSERT OR IGNORE" : "INSERT IGNORE") +
                        " INTO weir_settings (name, value) VALUES (" +
                        (sqlite ? "CAST('schema_version' AS BLOB), CAST('" : "'schema_version', '") +

@@ -1,4 +1,4 @@
-// The tables of a ledger, in both SQL dialects.
+// The tables of a ledger and of the catalog, in both SQL dialects.
 //
 // Names are stored as bytes in readable columns. The key is a hash, so that a name of any length
 // fits the index. It begins with the region, so that the rows of a region lie together. Times of
@@ -17,7 +17,7 @@ namespace weir::ledgers {
 
 using Dialect = LedgerKind;
 
-inline constexpr int64_t kSchemaVersion = 3;
+inline constexpr int64_t kSchemaVersion = 4;
 
 // Each statement is idempotent and safe to run concurrently.
 [[nodiscard]] std::vector<std::string> schema_statements(Dialect dialect);

@@ -1,0 +1,115 @@
+// The catalog of a running process: a snapshot that requests look up, kept up to date by a thread
+// that polls the store and writes to it.
+//
+// While the store does not answer, the last snapshot stays: known keys and overrides go on. A
+// change reaches every process within a poll and the time of the query.
+//
+// Safe from any thread unless noted.
+
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "catalog/catalog_store.h"
+#include "catalog/snapshot.h"
+#include "platform/thread_executor.h"
+#include "weir/clock.h"
+#include "weir/executor.h"
+
+namespace weir::catalog {
+
+enum class CatalogState : uint8_t {
+  kNone,     // there is no store: only the configuration counts
+  kLoading,  // nothing was read yet
+  kReady,
+  kLost,  // the store does not answer: what is not known may exist
+};
+
+class Catalog {
+ public:
+  struct Options {
+    Millis poll{250};
+    // Rows of deleted records are removed after this time. A process that has not polled for half
+    // of it reads all again.
+    Millis kept_deleted{std::chrono::hours(24)};
+    size_t page = 1000;
+    size_t max_queued = 1000;  // writes
+  };
+
+  // Without a store if `store` is null.
+  Catalog(const Clock& clock, std::unique_ptr<CatalogStore> store, Options options);
+  Catalog(const Clock& clock, std::unique_ptr<CatalogStore> store)
+      : Catalog(clock, std::move(store), Options()) {}
+  ~Catalog() { stop(); }
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
+  // Once each. One thread at a time.
+  void start();
+  void stop();
+
+  // Namespaces of a file; may be called again.
+  void configure(ConfiguredNamespaces configured);
+
+  // Grows when the snapshot is replaced.
+  [[nodiscard]] uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::shared_ptr<const Snapshot> snapshot() const;
+  [[nodiscard]] CatalogState state() const { return state_.load(std::memory_order_relaxed); }
+  // Why the last call failed; empty if it succeeded.
+  [[nodiscard]] std::string last_error() const;
+
+  // Writes in one transaction, applies the change to the snapshot, then calls `done` on `home`.
+  using WriteHandler = UniqueFunction<void(Result<uint64_t>)>;
+  void write(std::vector<CatalogWrite> writes, Executor& home, WriteHandler done);
+  // Creates a namespace that a request named, in the background; gives up if too many wait.
+  void create_namespace(std::string_view workspace, std::string_view name, std::string actor);
+  using AuditHandler = UniqueFunction<void(Result<std::vector<AuditEntry>>)>;
+  void read_audit(std::string workspace, uint64_t before, size_t most, Executor& home,
+                  AuditHandler done);
+
+  // One poll, for tests and for programs without a thread. Not between start() and stop().
+  [[nodiscard]] std::unique_ptr<Error> poll_once();
+
+ private:
+  struct Write {
+    std::vector<CatalogWrite> writes;
+    Executor* home = nullptr;  // null: nobody waits
+    WriteHandler done;
+  };
+
+  void tick();
+  [[nodiscard]] std::unique_ptr<Error> poll(MonoTime now);
+  void run_writes();
+  void publish();
+  void note(const Error* error);
+  void clean();
+
+  const Clock& clock_;
+  const Options options_;
+  const std::unique_ptr<CatalogStore> store_;
+
+  mutable base::StdMutex mutex_;
+  std::shared_ptr<const Snapshot> snapshot_ WEIR_GUARDED_BY(mutex_);
+  std::vector<Write> writes_ WEIR_GUARDED_BY(mutex_);
+  std::set<std::pair<std::string, std::string>> creating_ WEIR_GUARDED_BY(mutex_);
+  std::string last_error_ WEIR_GUARDED_BY(mutex_);
+  SnapshotBuilder builder_ WEIR_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> version_{1};
+  std::atomic<CatalogState> state_;
+  std::atomic<bool> running_{false};
+
+  // Of the thread.
+  CatalogPosition read_to_;
+  MonoTime polled_at_{};
+  MonoTime cleaned_at_{};
+
+  platform::ThreadExecutor thread_;  // last, so that it ends before what it uses
+};
+
+}  // namespace weir::catalog

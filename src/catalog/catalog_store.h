@@ -1,0 +1,53 @@
+// The port to a store of the catalog. One thread at a time; calls block.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "catalog/catalog_row.h"
+#include "catalog/records.h"
+#include "weir/error.h"
+
+namespace weir::catalog {
+
+enum class Existing : uint8_t { kReplace, kKeep };
+
+struct CatalogWrite {
+  CatalogRow row = {};
+  Existing existing = Existing::kReplace;  // what happens to a row with the same id
+  AuditEntry audit = {};                   // revision and time are set by the store
+};
+
+// Where a page of rows ends.
+struct CatalogPosition {
+  uint64_t revision = 0;
+  std::string id = {};  // empty: before the first row of this revision
+  friend auto operator<=>(const CatalogPosition&, const CatalogPosition&) = default;
+};
+
+class CatalogStore {
+ public:
+  virtual ~CatalogStore() = default;
+
+  // Writes all rows in one transaction; returns its revision. Transactions have growing revisions
+  // in the order of their commits.
+  [[nodiscard]] virtual Result<uint64_t> write(std::span<const CatalogWrite> writes) = 0;
+
+  // The revision of the last transaction.
+  [[nodiscard]] virtual Result<uint64_t> revision() = 0;
+  // The rows behind a position, in the order of revision and id.
+  [[nodiscard]] virtual Result<std::vector<CatalogRow>> read_after(const CatalogPosition& position,
+                                                                   size_t most) = 0;
+  // The entries of a workspace (empty: of all) before a revision, the newest first.
+  [[nodiscard]] virtual Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
+                                                                   uint64_t before,
+                                                                   size_t most) = 0;
+  // Deletes rows of overrides and resets that were deleted before `before`. Returns their number.
+  [[nodiscard]] virtual Result<size_t> clean(WallTime before) = 0;
+};
+
+}  // namespace weir::catalog

@@ -1,0 +1,158 @@
+#include "catalog/changes.h"
+
+#include <algorithm>
+
+namespace weir::catalog {
+namespace {
+
+// The longest window, twice, and a day.
+constexpr Millis kResetKept = 2 * kMaxDuration + Millis(86'400'000);
+constexpr size_t kMaxDetailBytes = 2000;
+constexpr size_t kShownKeyBytes = 12;
+
+AuditEntry entry_of(const Author& author, std::string_view workspace, std::string_view action,
+                    std::string_view target, std::string detail) {
+  detail.resize(std::min(detail.size(), kMaxDetailBytes));
+  return {.workspace = std::string(workspace),
+          .actor = std::string(author.actor),
+          .action = std::string(action),
+          .target = std::string(target),
+          .detail = std::move(detail)};
+}
+
+std::string text_of(const LimitValues& values) {
+  std::string text;
+  const auto add = [&](std::string_view name, std::string_view value) {
+    text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::string(value);
+  };
+  if (values.limit) add("limit", std::to_string(*values.limit));
+  if (values.duration) add("duration", std::to_string(values.duration->count()));
+  if (values.algorithm) add("algorithm", to_string(*values.algorithm));
+  if (values.burst) add("burst", std::to_string(*values.burst));
+  if (values.consistency) add("consistency", to_string(*values.consistency));
+  return text.empty() ? "no values" : text;
+}
+
+}  // namespace
+
+CatalogWrite create_workspace(const Author& author, std::string_view name, uint64_t random) {
+  const Workspace workspace{.id = workspace_id(random), .name = std::string(name)};
+  return {.row = row_of(workspace),
+          .audit = entry_of(author, workspace.id, "workspace.create", workspace.id,
+                            "name " + workspace.name)};
+}
+
+CatalogWrite delete_workspace(const Author& author, const Workspace& workspace) {
+  Workspace deleted = workspace;
+  deleted.deleted = true;
+  return {.row = row_of(deleted),
+          .audit = entry_of(author, workspace.id, "workspace.delete", workspace.id,
+                            "name " + workspace.name)};
+}
+
+Namespace new_namespace(std::string_view workspace, std::string_view name, WallTime now) {
+  return {.id = namespace_id(workspace, name),
+          .workspace = std::string(workspace),
+          .name = std::string(name),
+          .values = {},
+          .created = now};
+}
+
+CatalogWrite set_namespace(const Author& author, const Namespace& ns, std::string_view action) {
+  return {.row = row_of(ns),
+          .audit = entry_of(author, ns.workspace, action, ns.id,
+                            "name " + ns.name + ", " + text_of(ns.values))};
+}
+
+CatalogWrite delete_namespace(const Author& author, const Namespace& ns) {
+  Namespace deleted = ns;
+  deleted.deleted = true;
+  return {.row = row_of(deleted),
+          .audit = entry_of(author, ns.workspace, "namespace.delete", ns.id, "name " + ns.name)};
+}
+
+CatalogWrite set_override(const Author& author, const Namespace& ns, const OverrideValues& values) {
+  const Override override{.id = override_id(ns.id, values.identifier),
+                          .workspace = ns.workspace,
+                          .namespace_id = ns.id,
+                          .identifier = std::string(values.identifier),
+                          .limit = values.limit,
+                          .duration = values.duration,
+                          .burst = values.burst};
+  const LimitValues shown{
+      .limit = values.limit, .duration = values.duration, .burst = values.burst};
+  return {.row = row_of(override),
+          .audit = entry_of(author, ns.workspace, "override.set", override.id,
+                            text_of(shown) + ", identifier " + override.identifier)};
+}
+
+CatalogWrite delete_override(const Author& author, const Override& override) {
+  Override deleted = override;
+  deleted.deleted = true;
+  return {.row = row_of(deleted),
+          .audit = entry_of(author, override.workspace, "override.delete", override.id,
+                            "identifier " + override.identifier)};
+}
+
+CatalogWrite reset_identifier(const Author& author, const Namespace& ns,
+                              std::string_view identifier, const Reset* before) {
+  const auto now = static_cast<uint64_t>(author.now.time_since_epoch().count());
+  const Reset reset{.id = reset_id(ns.id, identifier),
+                    .workspace = ns.workspace,
+                    .namespace_id = ns.id,
+                    .identifier = std::string(identifier),
+                    // A clock may be behind that of the last reset.
+                    .epoch = std::max(now, before == nullptr ? 0 : before->epoch + 1),
+                    .kept_until = author.now + kResetKept};
+  return {.row = row_of(reset),
+          .audit = entry_of(author, ns.workspace, "identifier.reset", reset.id,
+                            "identifier " + reset.identifier)};
+}
+
+NewKey create_key(const Author& author, const KeyValues& values, const KeyBits& bits) {
+  NewKey fresh;
+  fresh.secret = rules::make_key("weir_", bits);
+  const rules::KeyHash hash = rules::hash_of(fresh.secret);
+  fresh.key = {.id = key_id(hash),
+               .workspace = std::string(values.workspace),
+               .name = std::string(values.name),
+               .hash = hash,
+               .start = fresh.secret.substr(0, kShownKeyBytes),
+               .permissions = values.permissions,
+               .created = author.now,
+               .expires = values.expires,
+               .per_second = values.per_second};
+  std::string permissions;
+  for (const std::string& each : values.permissions) permissions += " " + each;
+  fresh.write = {.row = row_of(fresh.key),
+                 .audit = entry_of(author, fresh.key.workspace, "key.create", fresh.key.id,
+                                   "name " + fresh.key.name + ", permissions" + permissions)};
+  return fresh;
+}
+
+CatalogWrite revoke_key(const Author& author, const Key& key) {
+  Key revoked = key;
+  revoked.revoked = true;
+  return {.row = row_of(revoked),
+          .audit = entry_of(author, key.workspace, "key.revoke", key.id, "name " + key.name)};
+}
+
+Rotation rotate_key(const Author& author, const Key& key, Millis grace, const KeyBits& bits) {
+  Rotation rotation;
+  rotation.fresh = create_key(author,
+                              {.workspace = key.workspace,
+                               .name = key.name,
+                               .permissions = key.permissions,
+                               .expires = key.expires,
+                               .per_second = key.per_second},
+                              bits);
+  Key old = key;
+  old.revoked = grace <= Millis(0);
+  old.expires = std::min(author.now + grace, key.expires.value_or(WallTime::max()));
+  rotation.old = {.row = row_of(old),
+                  .audit = entry_of(author, key.workspace, "key.rotate", key.id,
+                                    "replaced by " + rotation.fresh.key.id)};
+  return rotation;
+}
+
+}  // namespace weir::catalog

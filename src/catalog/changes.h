@@ -1,0 +1,77 @@
+// The changes that administrators make, as rows to write. The HTTP API and the commands of `weir`
+// share them.
+//
+// Pure: who may make a change is decided by the caller.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/catalog_store.h"
+#include "catalog/records.h"
+#include "weir/error.h"
+
+namespace weir::catalog {
+
+// Who makes a change, and when.
+struct Author {
+  std::string_view actor;  // as in AuditEntry
+  WallTime now{};
+};
+
+[[nodiscard]] CatalogWrite create_workspace(const Author& author, std::string_view name,
+                                            uint64_t random);
+[[nodiscard]] CatalogWrite delete_workspace(const Author& author, const Workspace& workspace);
+
+[[nodiscard]] Namespace new_namespace(std::string_view workspace, std::string_view name,
+                                      WallTime now);
+// Creates the namespace or replaces its values.
+[[nodiscard]] CatalogWrite set_namespace(const Author& author, const Namespace& ns,
+                                         std::string_view action);
+[[nodiscard]] CatalogWrite delete_namespace(const Author& author, const Namespace& ns);
+
+struct OverrideValues {
+  std::string_view identifier;
+  Count limit = 0;
+  Millis duration{};
+  std::optional<Count> burst{};
+};
+[[nodiscard]] CatalogWrite set_override(const Author& author, const Namespace& ns,
+                                        const OverrideValues& values);
+[[nodiscard]] CatalogWrite delete_override(const Author& author, const Override& override);
+
+// `before`: the reset of the same identifier, or null.
+[[nodiscard]] CatalogWrite reset_identifier(const Author& author, const Namespace& ns,
+                                            std::string_view identifier, const Reset* before);
+
+// A key and the only copy of its text.
+struct NewKey {
+  Key key;
+  std::string secret;
+  CatalogWrite write;
+};
+struct KeyValues {
+  std::string_view workspace;
+  std::string_view name;
+  std::vector<std::string> permissions = {};
+  std::optional<WallTime> expires{};
+  std::optional<Count> per_second{};
+};
+using KeyBits = std::array<uint64_t, 3>;  // random
+[[nodiscard]] NewKey create_key(const Author& author, const KeyValues& values, const KeyBits& bits);
+[[nodiscard]] CatalogWrite revoke_key(const Author& author, const Key& key);
+
+// A new key with the same rights. The old one ends after `grace`.
+struct Rotation {
+  NewKey fresh;
+  CatalogWrite old;
+};
+[[nodiscard]] Rotation rotate_key(const Author& author, const Key& key, Millis grace,
+                                  const KeyBits& bits);
+
+}  // namespace weir::catalog

@@ -1,0 +1,160 @@
+#include "catalog/override_index.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace weir::catalog {
+namespace {
+
+void insert_length(std::vector<uint16_t>& lengths, size_t length) {
+  const auto value = static_cast<uint16_t>(length);
+  const auto at = std::ranges::lower_bound(lengths, value);
+  if (at == lengths.end() || *at != value) lengths.insert(at, value);
+}
+
+static_assert(kMaxNameBytes <= std::numeric_limits<uint16_t>::max());
+
+}  // namespace
+
+OverrideIndex::OverrideIndex(std::vector<std::shared_ptr<const Override>> overrides)
+    : all_(std::move(overrides)) {
+  std::ranges::sort(all_, {}, [](const auto& each) { return std::string_view(each->identifier); });
+  exact_.reserve(all_.size());
+  size_t wildcards = 0;
+  for (const auto& each : all_) {
+    exact_.emplace(each->identifier, each.get());
+    wildcards += each->identifier.find('*') != std::string::npos ? 1 : 0;
+  }
+  patterns_.reserve(wildcards);  // it is not moved: the maps point into it
+  for (const auto& each : all_) {
+    if (each->identifier.find('*') == std::string::npos) continue;
+    add(patterns_.emplace_back(pattern_of(*each)));
+  }
+}
+
+OverrideIndex::Pattern OverrideIndex::pattern_of(const Override& override) {
+  const std::string_view text = override.identifier;
+  const size_t first = text.find('*');
+  const size_t last = text.rfind('*');
+  Pattern pattern{.override = &override,
+                  .begin = text.substr(0, first),
+                  .end = text.substr(last + 1),
+                  .middle = {},
+                  .literal = 0,
+                  .stars = static_cast<size_t>(std::ranges::count(text, '*'))};
+  pattern.literal = text.size() - pattern.stars;
+  for (size_t at = first; at < last;) {
+    const size_t next = text.find('*', at + 1);
+    if (next > at + 1) pattern.middle.push_back(text.substr(at + 1, next - at - 1));
+    at = next;
+  }
+  return pattern;
+}
+
+bool OverrideIndex::is_more_specific(const Pattern& a, const Pattern& b) {
+  const auto rank = [](const Pattern& pattern) {
+    return std::tuple(pattern.literal, pattern.begin.size(),
+                      std::numeric_limits<size_t>::max() - pattern.stars);
+  };
+  if (rank(a) != rank(b)) return rank(a) > rank(b);
+  return a.override->identifier < b.override->identifier;
+}
+
+void OverrideIndex::add(const Pattern& pattern) {
+  insert_length(begin_lengths_, pattern.begin.size());
+  Beginning& beginning = by_begin_[pattern.begin];
+  insert_length(beginning.end_lengths, pattern.end.size());
+  Leaf& leaf = beginning.by_end[pattern.end];
+  if (pattern.middle.empty()) {
+    // "a*" and "a**" match the same.
+    if (leaf.plain == nullptr || is_more_specific(pattern, *leaf.plain)) leaf.plain = &pattern;
+    return;
+  }
+  if (leaf.middles == nullptr) leaf.middles = std::make_unique<Middles>();
+  add_middle(*leaf.middles, pattern);
+}
+
+size_t OverrideIndex::seen_bit(std::string_view part, size_t prefix) {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < prefix; ++i) hash = hash << 8 | static_cast<uint8_t>(part[i]);
+  hash *= 0x9E3779B97F4A7C15;
+  return hash >> 52;
+}
+
+void OverrideIndex::add_middle(Middles& middles, const Pattern& pattern) {
+  constexpr size_t kMaxPrefix = 4;
+  const std::string_view longest = *std::ranges::max_element(
+      pattern.middle, {}, [](std::string_view part) { return part.size(); });
+  insert_length(middles.lengths, longest.size());
+  middles.by_part[longest].push_back(&pattern);
+  const size_t prefix = std::min<size_t>(middles.lengths.front(), kMaxPrefix);
+  const auto mark = [&](std::string_view part) {
+    const size_t bit = seen_bit(part, prefix);
+    middles.seen[bit / 64] |= uint64_t{1} << bit % 64;
+  };
+  if (prefix == middles.prefix) return mark(longest);
+  middles.prefix = prefix;
+  middles.seen = {};
+  for (const auto& [part, patterns] : middles.by_part) mark(part);
+}
+
+bool OverrideIndex::matches_middle(const Pattern& pattern, std::string_view text) {
+  // The first place of each part leaves the most for the parts behind it.
+  for (const std::string_view part : pattern.middle) {
+    const size_t at = text.find(part);
+    if (at == std::string_view::npos) return false;
+    text.remove_prefix(at + part.size());
+  }
+  return true;
+}
+
+void OverrideIndex::find_middle(const Middles& middles, std::string_view text,
+                                const Pattern*& best) {
+  for (size_t at = 0; at + middles.prefix <= text.size(); ++at) {
+    const std::string_view rest = text.substr(at);
+    const size_t bit = seen_bit(rest, middles.prefix);
+    if ((middles.seen[bit / 64] >> bit % 64 & 1) == 0) continue;
+    for (const uint16_t length : middles.lengths) {
+      if (length > rest.size()) break;
+      const auto found = middles.by_part.find(rest.substr(0, length));
+      if (found == middles.by_part.end()) continue;
+      for (const Pattern* const pattern : found->second) {
+        if (best != nullptr && !is_more_specific(*pattern, *best)) continue;
+        if (matches_middle(*pattern, text)) best = pattern;
+      }
+    }
+  }
+}
+
+const Override* OverrideIndex::find_exact(std::string_view identifier) const {
+  const auto found = exact_.find(identifier);
+  return found == exact_.end() ? nullptr : found->second;
+}
+
+const Override* OverrideIndex::find(std::string_view identifier) const {
+  if (const Override* const exact = find_exact(identifier)) return exact;
+  const Pattern* best = nullptr;
+  for (const uint16_t begin_length : begin_lengths_) {
+    if (begin_length > identifier.size()) break;
+    const auto beginning = by_begin_.find(identifier.substr(0, begin_length));
+    if (beginning == by_begin_.end()) continue;
+    const std::string_view rest = identifier.substr(begin_length);
+    for (const uint16_t end_length : beginning->second.end_lengths) {
+      if (end_length > rest.size()) break;
+      const auto found = beginning->second.by_end.find(rest.substr(rest.size() - end_length));
+      if (found == beginning->second.by_end.end()) continue;
+      const Leaf& leaf = found->second;
+      if (leaf.plain != nullptr && (best == nullptr || is_more_specific(*leaf.plain, *best))) {
+        best = leaf.plain;
+      }
+      if (leaf.middles != nullptr) {
+        find_middle(*leaf.middles, rest.substr(0, rest.size() - end_length), best);
+      }
+    }
+  }
+  return best == nullptr ? nullptr : best->override;
+}
+
+}  // namespace weir::catalog

@@ -1,0 +1,103 @@
+// The records of the catalog: workspaces, keys, namespaces with their default limits, overrides,
+// resets, and the entries of the audit log.
+//
+// A record that was deleted stays for a while, so that every process learns of it.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rules/root_keys.h"
+#include "weir/request.h"
+#include "weir/time.h"
+
+namespace weir::catalog {
+
+// The workspace of the root key. It has no record, and its tuples have an empty workspace.
+inline constexpr std::string_view kDefaultWorkspace = "ws_default";
+// The workspace of a tuple.
+[[nodiscard]] inline std::string_view tuple_workspace(std::string_view workspace_id) {
+  return workspace_id == kDefaultWorkspace ? std::string_view() : workspace_id;
+}
+
+struct Workspace {
+  std::string id = {};
+  std::string name = {};
+  bool deleted = false;
+  friend bool operator==(const Workspace&, const Workspace&) = default;
+};
+
+struct Key {
+  std::string id = {};
+  std::string workspace = {};  // its id, as in all records
+  std::string name = {};
+  rules::KeyHash hash{};
+  std::string start = {};  // the first characters, to recognize it
+  std::vector<std::string> permissions = {};
+  WallTime created{};
+  std::optional<WallTime> expires{};
+  std::optional<Count> per_second{};  // requests to the service with this key; none: no limit
+  bool revoked = false;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+// What replaces the values of a request; a field that is not set leaves the value of the request.
+struct LimitValues {
+  std::optional<Count> limit{};
+  std::optional<Millis> duration{};
+  std::optional<Algorithm> algorithm{};
+  std::optional<Count> burst{};
+  std::optional<Consistency> consistency{};
+  [[nodiscard]] bool empty() const { return *this == LimitValues{}; }
+  friend bool operator==(const LimitValues&, const LimitValues&) = default;
+};
+
+struct Namespace {
+  std::string id = {};
+  std::string workspace = {};
+  std::string name = {};
+  LimitValues values = {};
+  WallTime created{};
+  bool deleted = false;
+  friend bool operator==(const Namespace&, const Namespace&) = default;
+};
+
+struct Override {
+  std::string id = {};
+  std::string workspace = {};
+  std::string namespace_id = {};
+  std::string identifier = {};  // '*' matches any bytes, also none
+  Count limit = 0;              // 0: denies everything
+  Millis duration{};
+  std::optional<Count> burst{};
+  bool deleted = false;
+  friend bool operator==(const Override&, const Override&) = default;
+};
+
+// Forgets what an identifier has consumed: its tuples have another identity from then on.
+struct Reset {
+  std::string id = {};
+  std::string workspace = {};
+  std::string namespace_id = {};
+  std::string identifier = {};
+  uint64_t epoch = 0;
+  WallTime kept_until{};  // its last tuple has expired by then
+  bool deleted = false;
+  friend bool operator==(const Reset&, const Reset&) = default;
+};
+
+// What an administrator did.
+struct AuditEntry {
+  uint64_t revision = 0;
+  WallTime at{};
+  std::string workspace = {};
+  std::string actor = {};   // the id of a key, "root" or "cli"
+  std::string action = {};  // "override.set"
+  std::string target = {};  // the id of the record
+  std::string detail = {};  // in words, without secrets
+  friend bool operator==(const AuditEntry&, const AuditEntry&) = default;
+};
+
+}  // namespace weir::catalog

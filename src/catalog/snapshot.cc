@@ -1,0 +1,235 @@
+#include "catalog/snapshot.h"
+
+#include <cstring>
+#include <variant>
+#include <vector>
+
+namespace weir::catalog {
+
+const NamespaceView* WorkspaceView::find(std::string_view name_or_id) const {
+  if (const auto found = by_name.find(name_or_id); found != by_name.end()) {
+    return found->second.get();
+  }
+  if (const auto found = by_id.find(name_or_id); found != by_id.end()) return found->second.get();
+  return nullptr;
+}
+
+size_t Snapshot::HashOfKey::operator()(const rules::KeyHash& hash) const {
+  size_t word = 0;
+  std::memcpy(&word, hash.data(), sizeof word);
+  return word;
+}
+
+// The look-up compares in variable time, but only bytes of a hash: they tell nothing of a key.
+const KeyView* Snapshot::find_key(const rules::KeyHash& hash) const {
+  const auto found = keys_.find(hash);
+  return found == keys_.end() ? nullptr : found->second.get();
+}
+
+const KeyView* Snapshot::find_key_by_id(std::string_view id) const {
+  for (const auto& [hash, key] : keys_) {
+    if (key->record.id == id) return key.get();
+  }
+  return nullptr;
+}
+
+const WorkspaceView* Snapshot::find_workspace(std::string_view id) const {
+  const auto found = workspaces_.find(id);
+  return found == workspaces_.end() ? nullptr : found->second.get();
+}
+
+SnapshotBuilder::SnapshotBuilder() {
+  clear();
+}
+
+void SnapshotBuilder::clear() {
+  revision_ = 0;
+  revisions_.clear();
+  workspaces_.clear();
+  keys_.clear();
+  namespaces_.clear();
+  changed_.clear();
+  keys_changed_ = true;
+  last_ = nullptr;
+  const std::string id(kDefaultWorkspace);
+  workspaces_[id] = {.id = id, .name = "default"};
+  workspaces_changed_ = {id};
+  configure(std::move(configured_));
+}
+
+void SnapshotBuilder::configure(ConfiguredNamespaces configured) {
+  const std::string workspace(kDefaultWorkspace);
+  // Those that were configured before, too: they may not be any more.
+  for (const auto& all : {configured_, configured}) {
+    for (const auto& [name, values] : all) mark(workspace, namespace_id(workspace, name));
+  }
+  configured_ = std::move(configured);
+  for (const auto& [name, values] : configured_) {
+    NamespaceState& state = namespaces_[workspace][namespace_id(workspace, name)];
+    if (state.exists) continue;
+    state.record.id = namespace_id(workspace, name);
+    state.record.workspace = workspace;
+    state.record.name = name;
+  }
+}
+
+void SnapshotBuilder::mark(const std::string& workspace, const std::string& namespace_id) {
+  changed_.emplace(workspace, namespace_id);
+  workspaces_changed_.insert(workspace);
+}
+
+void SnapshotBuilder::apply(const CatalogRow& row) {
+  revision_ = std::max(revision_, row.revision);
+  uint64_t& known = revisions_[row.id];
+  if (row.revision < known) return;
+  known = row.revision;
+  const std::optional<Record> record = record_of(row);
+  if (!record) return;
+  std::visit([this](const auto& each) { apply(each); }, *record);
+}
+
+void SnapshotBuilder::apply(const Workspace& workspace) {
+  workspaces_changed_.insert(workspace.id);
+  workspaces_[workspace.id] = workspace;
+}
+
+void SnapshotBuilder::apply(const Key& key) {
+  keys_changed_ = true;
+  if (key.revoked) {
+    keys_.erase(key.id);
+    return;
+  }
+  // A permission of a later version is ignored: it gives no right.
+  PermissionSet permissions;
+  std::vector<std::string> known;
+  for (const std::string& text : key.permissions) {
+    if (PermissionSet::parse({&text, 1})) known.push_back(text);
+  }
+  if (auto parsed = PermissionSet::parse(known)) permissions = *parsed;
+  keys_[key.id] =
+      std::make_shared<KeyView>(KeyView{.record = key, .permissions = std::move(permissions)});
+}
+
+void SnapshotBuilder::apply(const Namespace& ns) {
+  mark(ns.workspace, ns.id);
+  NamespaceState& state = namespaces_[ns.workspace][ns.id];
+  state.record = ns;
+  state.exists = true;
+}
+
+void SnapshotBuilder::apply(const Override& override) {
+  mark(override.workspace, override.namespace_id);
+  NamespaceState& state = namespaces_[override.workspace][override.namespace_id];
+  state.overrides_changed = true;
+  if (override.deleted) {
+    state.overrides.erase(override.id);
+  } else {
+    state.overrides[override.id] = std::make_shared<const Override>(override);
+  }
+}
+
+void SnapshotBuilder::apply(const Reset& reset) {
+  mark(reset.workspace, reset.namespace_id);
+  NamespaceState& state = namespaces_[reset.workspace][reset.namespace_id];
+  state.resets_changed = true;
+  if (reset.deleted) {
+    state.resets.erase(reset.id);
+  } else {
+    state.resets[reset.id] = reset;
+  }
+}
+
+// What the catalog says, and for the rest what the file says.
+LimitValues SnapshotBuilder::values_of(const Namespace& record) const {
+  LimitValues values = record.values;
+  if (record.workspace != kDefaultWorkspace) return values;
+  const auto found = configured_.find(record.name);
+  if (found == configured_.end()) return values;
+  const LimitValues& base = found->second;
+  // A limit belongs to its duration, and a burst to its algorithm.
+  if (!values.limit) {
+    values.limit = base.limit;
+    values.duration = base.duration;
+  }
+  if (!values.algorithm) {
+    values.algorithm = base.algorithm;
+    if (!values.burst) values.burst = base.burst;
+  }
+  if (!values.consistency) values.consistency = base.consistency;
+  return values;
+}
+
+std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& state,
+                                                              const NamespaceView* before) const {
+  auto view = std::make_shared<NamespaceView>();
+  view->record = state.record;
+  view->values = values_of(state.record);
+  if (before != nullptr && !state.overrides_changed) {
+    view->overrides = before->overrides;
+  } else if (!state.overrides.empty()) {
+    std::vector<std::shared_ptr<const Override>> overrides;
+    overrides.reserve(state.overrides.size());
+    for (const auto& [id, override] : state.overrides) overrides.push_back(override);
+    view->overrides = std::make_shared<OverrideIndex>(std::move(overrides));
+  }
+  if (before != nullptr && !state.resets_changed) {
+    view->resets = before->resets;
+  } else if (!state.resets.empty()) {
+    auto resets = std::make_shared<TextMap<Reset>>();
+    for (const auto& [id, reset] : state.resets) resets->emplace(reset.identifier, reset);
+    view->resets = std::move(resets);
+  }
+  state.overrides_changed = state.resets_changed = false;
+  return view;
+}
+
+std::shared_ptr<const Snapshot> SnapshotBuilder::build() {
+  auto next = last_ ? std::make_shared<Snapshot>(*last_) : std::make_shared<Snapshot>();
+  next->revision_ = revision_;
+  if (keys_changed_) {
+    next->keys_.clear();
+    for (const auto& [id, key] : keys_) next->keys_[key->record.hash] = key;
+  }
+  for (const std::string& id : workspaces_changed_) {
+    const auto record = workspaces_.find(id);
+    if (record == workspaces_.end() || record->second.deleted) {
+      next->workspaces_.erase(id);
+      continue;
+    }
+    const auto before = next->workspaces_.find(id);
+    auto view = before == next->workspaces_.end()
+                    ? std::make_shared<WorkspaceView>()
+                    : std::make_shared<WorkspaceView>(*before->second);
+    view->record = record->second;
+    auto& namespaces = namespaces_[id];
+    const auto refresh = [&](NamespaceState& state, const std::string& namespace_id) {
+      const auto old = view->by_id.find(namespace_id);
+      const bool listed = state.exists || configured_.contains(state.record.name);
+      if (old != view->by_id.end() && !listed) {
+        view->by_name.erase(old->second->record.name);
+        view->by_id.erase(old);
+      } else if (listed) {
+        const auto made = view_of(state, old == view->by_id.end() ? nullptr : old->second.get());
+        view->by_name[state.record.name] = made;
+        view->by_id[namespace_id] = made;
+      }
+    };
+    if (before == next->workspaces_.end()) {
+      for (auto& [namespace_id, state] : namespaces) refresh(state, namespace_id);
+    } else {
+      for (auto at = changed_.lower_bound({id, ""}); at != changed_.end() && at->first == id;
+           ++at) {
+        const auto state = namespaces.find(at->second);
+        if (state != namespaces.end()) refresh(state->second, at->second);
+      }
+    }
+    next->workspaces_[id] = std::move(view);
+  }
+  changed_.clear();
+  workspaces_changed_.clear();
+  keys_changed_ = false;
+  last_ = next;
+  return next;
+}
+
+}  // namespace weir::catalog

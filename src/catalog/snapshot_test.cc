@@ -1,0 +1,189 @@
+#include "catalog/snapshot.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::catalog {
+namespace {
+
+const std::string kWorkspace(kDefaultWorkspace);
+
+CatalogRow at(uint64_t revision, const Record& record) {
+  CatalogRow row = row_of(record);
+  row.revision = revision;
+  return row;
+}
+
+Namespace ns_named(const std::string& name, const std::string& workspace = kWorkspace) {
+  return {.id = namespace_id(workspace, name), .workspace = workspace, .name = name};
+}
+
+Override override_of(const Namespace& ns, const std::string& identifier, Count limit) {
+  return {.id = override_id(ns.id, identifier),
+          .workspace = ns.workspace,
+          .namespace_id = ns.id,
+          .identifier = identifier,
+          .limit = limit,
+          .duration = Millis(1000)};
+}
+
+Key key_named(const std::string& name) {
+  const rules::KeyHash hash = rules::hash_of(name);
+  return {.id = key_id(hash),
+          .workspace = kWorkspace,
+          .name = name,
+          .hash = hash,
+          .start = "weir_",
+          .permissions = {"ratelimit.*.limit"}};
+}
+
+TEST(CatalogRow, KeepsEveryRecord) {
+  Key key = key_named("k");
+  key.expires = WallTime(Millis(5));
+  key.per_second = 7;
+  key.permissions = {"ratelimit.*.limit", "key.*.read_key"};
+  Namespace ns = ns_named(std::string("n\n \0x", 5));
+  ns.values = {.limit = 1,
+               .duration = Millis(100),
+               .algorithm = Algorithm::kGcra,
+               .burst = 9,
+               .consistency = Consistency::kExact};
+  Override override = override_of(ns, "a*\nb", 0);
+  override.burst = 3;
+  const Reset reset{.id = "rlrs_1",
+                    .workspace = kWorkspace,
+                    .namespace_id = ns.id,
+                    .identifier = "x",
+                    .epoch = 12,
+                    .kept_until = WallTime(Millis(99))};
+  for (const Record& record : std::initializer_list<Record>{
+           Workspace{.id = "ws_1", .name = "one", .deleted = true}, key, ns, override, reset}) {
+    const auto again = record_of(row_of(record));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(*again, record);
+  }
+}
+
+TEST(CatalogRow, IgnoresDamagedRows) {
+  CatalogRow row = row_of(override_of(ns_named("n"), "a", 1));
+  row.body = "limit x\nduration 1000\n";
+  EXPECT_FALSE(record_of(row));
+  row.body = "limit 5\n";
+  EXPECT_FALSE(record_of(row));
+  row.kind = 'z';
+  EXPECT_FALSE(record_of(row));
+  CatalogRow key = row_of(key_named("k"));
+  key.body += "expires never\n";
+  EXPECT_FALSE(record_of(key)) << "a key whose expiry cannot be read must not live for ever";
+}
+
+TEST(CatalogRow, DerivesIdsThatDoNotCollide) {
+  EXPECT_EQ(namespace_id("ws_1", "a"), namespace_id("ws_1", "a"));
+  EXPECT_NE(namespace_id("ws_1", "a"), namespace_id("ws_2", "a"));
+  EXPECT_NE(namespace_id("ws_1", "1a"), namespace_id("ws_11", "a"));
+  EXPECT_TRUE(namespace_id("ws_1", "a").starts_with("rlns_"));
+}
+
+TEST(Snapshot, FindsNamespacesByNameAndId) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  const auto snapshot = builder.build();
+  const WorkspaceView* const workspace = snapshot->find_workspace(kWorkspace);
+  ASSERT_NE(workspace, nullptr);
+  ASSERT_NE(workspace->find("api"), nullptr);
+  EXPECT_EQ(workspace->find("api"), workspace->find(ns.id));
+  EXPECT_EQ(workspace->find("other"), nullptr);
+  EXPECT_EQ(snapshot->revision(), 1U);
+}
+
+TEST(Snapshot, KeepsWorkspacesApart) {
+  SnapshotBuilder builder;
+  builder.apply(at(1, Workspace{.id = "ws_1", .name = "one"}));
+  builder.apply(at(2, ns_named("api", "ws_1")));
+  const auto snapshot = builder.build();
+  EXPECT_NE(snapshot->find_workspace("ws_1")->find("api"), nullptr);
+  EXPECT_EQ(snapshot->find_workspace(kWorkspace)->find("api"), nullptr);
+  EXPECT_EQ(snapshot->find_workspace(kWorkspace)->find(namespace_id("ws_1", "api")), nullptr);
+}
+
+TEST(Snapshot, AppliesSetDeleteAndSetAgain) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  const auto limit_of = [&](const std::string& identifier) -> int64_t {
+    const auto snapshot = builder.build();
+    const NamespaceView* const view = snapshot->find_workspace(kWorkspace)->find("api");
+    const Override* const found = view->overrides ? view->overrides->find(identifier) : nullptr;
+    return found == nullptr ? -1 : static_cast<int64_t>(found->limit);
+  };
+  EXPECT_EQ(limit_of("alice"), -1);
+  Override override = override_of(ns, "alice", 5);
+  builder.apply(at(2, override));
+  EXPECT_EQ(limit_of("alice"), 5);
+  override.deleted = true;
+  builder.apply(at(3, override));
+  EXPECT_EQ(limit_of("alice"), -1);
+  override.deleted = false;
+  override.limit = 9;
+  builder.apply(at(4, override));
+  EXPECT_EQ(limit_of("alice"), 9);
+  override.limit = 1;
+  builder.apply(at(2, override));
+  EXPECT_EQ(limit_of("alice"), 9) << "an older row came late";
+}
+
+TEST(Snapshot, DoesNotChangeAfterItWasBuilt) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  const auto before = builder.build();
+  builder.apply(at(2, override_of(ns, "alice", 5)));
+  const auto after = builder.build();
+  EXPECT_EQ(before->find_workspace(kWorkspace)->find("api")->overrides, nullptr);
+  EXPECT_NE(after->find_workspace(kWorkspace)->find("api")->overrides, nullptr);
+}
+
+TEST(Snapshot, ForgetsRevokedKeys) {
+  SnapshotBuilder builder;
+  Key key = key_named("secret");
+  builder.apply(at(1, key));
+  EXPECT_NE(builder.build()->find_key(key.hash), nullptr);
+  key.revoked = true;
+  builder.apply(at(2, key));
+  EXPECT_EQ(builder.build()->find_key(key.hash), nullptr);
+}
+
+TEST(Snapshot, GivesNoRightForAnUnknownPermission) {
+  SnapshotBuilder builder;
+  Key key = key_named("secret");
+  key.permissions = {"ratelimit.*.fly", "ratelimit.*.limit"};
+  builder.apply(at(1, key));
+  const auto snapshot = builder.build();
+  EXPECT_TRUE(snapshot->find_key(key.hash)->permissions.may(Verb::kLimit));
+  EXPECT_FALSE(snapshot->find_key(key.hash)->permissions.may(Verb::kReset));
+}
+
+TEST(Snapshot, TakesValuesOfTheFileWhereTheCatalogHasNone) {
+  SnapshotBuilder builder;
+  builder.configure({{"api", {.limit = 10, .duration = Millis(1000)}},
+                     {"web", {.limit = 1, .duration = Millis(100)}}});
+  const auto values = [&](const char* name) {
+    const NamespaceView* const view = builder.build()->find_workspace(kWorkspace)->find(name);
+    return view == nullptr ? LimitValues{} : view->values;
+  };
+  EXPECT_EQ(values("api").limit, 10U);
+  Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  EXPECT_EQ(values("api").limit, 10U);
+  ns.values.limit = 20;
+  ns.values.duration = Millis(60'000);
+  builder.apply(at(2, ns));
+  EXPECT_EQ(values("api").limit, 20U);
+  EXPECT_EQ(values("api").duration, Millis(60'000));
+  builder.configure({});
+  EXPECT_EQ(values("web"), LimitValues{});
+  EXPECT_EQ(values("api").limit, 20U);
+}
+
+}  // namespace
+}  // namespace weir::catalog

@@ -1,0 +1,230 @@
+#include "catalog/sql_catalog.h"
+
+#include <utility>
+
+#include "ledgers/sql/mysql_link.h"
+#include "ledgers/sql/schema.h"
+#include "ledgers/sql/sql_errors.h"
+#include "ledgers/sql/sqlite_link.h"
+
+namespace weir::catalog {
+namespace {
+
+using ledgers::Dialect;
+using ledgers::LedgerError;
+using ledgers::SqlFailure;
+using ledgers::SqlLink;
+using ledgers::SqlRow;
+using ledgers::SqlStatement;
+using ledgers::SqlValue;
+
+constexpr int kMaxTries = 5;
+constexpr std::string_view kColumns = "kind, id, workspace, parent, name, body, deleted, revision";
+
+class SqlCatalog final : public CatalogStore {
+ public:
+  SqlCatalog(Dialect dialect, std::unique_ptr<SqlLink> link, std::string address)
+      : sqlite_(dialect == Dialect::kSqlite),
+        dialect_(dialect),
+        link_(std::move(link)),
+        address_(std::move(address)),
+        has_tables_(!sqlite_) {}
+
+  Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
+    uint64_t revision = 0;
+    std::optional<SqlFailure> failure;
+    for (int tries = 0; tries < kMaxTries; ++tries) {
+      failure = try_write(writes, revision);
+      if (!failure || failure->kind != LedgerError::kDeadlock) break;
+    }
+    if (failure) return error_of(*failure);
+    return revision;
+  }
+
+  Result<uint64_t> revision() override {
+    uint64_t revision = 0;
+    const SqlStatement read{.sql = "SELECT revision FROM weir_catalog_head WHERE id = 0"};
+    const auto failure =
+        run({&read, 1}, [&](size_t, const SqlRow& row) { revision = amount(row, 0); });
+    if (failure) return error_of(*failure);
+    return revision;
+  }
+
+  Result<std::vector<CatalogRow>> read_after(const CatalogPosition& position,
+                                             size_t most) override {
+    std::vector<CatalogRow> rows;
+    const auto revision = static_cast<int64_t>(position.revision);
+    const std::string sql = "SELECT " + std::string(kColumns) +
+                            " FROM weir_catalog WHERE revision > ? OR (revision = ? AND id > ?)"
+                            " ORDER BY revision, id LIMIT ?";
+    const SqlStatement read{
+        .sql = sql,
+        .values = {revision, revision, std::string_view(position.id), static_cast<int64_t>(most)}};
+    const auto failure = run({&read, 1}, [&](size_t, const SqlRow& row) {
+      const std::string_view kind = row.bytes(0);
+      rows.push_back({.kind = kind.empty() ? '\0' : kind[0],
+                      .id = std::string(row.bytes(1)),
+                      .workspace = std::string(row.bytes(2)),
+                      .parent = std::string(row.bytes(3)),
+                      .name = std::string(row.bytes(4)),
+                      .body = std::string(row.bytes(5)),
+                      .deleted = row.number(6).value_or(0) != 0,
+                      .revision = amount(row, 7)});
+    });
+    if (failure) return error_of(*failure);
+    return rows;
+  }
+
+  Result<std::vector<AuditEntry>> read_audit(const std::string& workspace, uint64_t before,
+                                             size_t most) override {
+    std::vector<AuditEntry> entries;
+    const std::string sql =
+        "SELECT revision, at_ms, workspace, actor, action, target, detail FROM weir_audit"
+        " WHERE revision < ?" +
+        std::string(workspace.empty() ? "" : " AND workspace = ?") +
+        " ORDER BY revision DESC, position DESC LIMIT ?";
+    SqlStatement read{.sql = sql, .values = {static_cast<int64_t>(before)}};
+    if (!workspace.empty()) read.values.emplace_back(std::string_view(workspace));
+    read.values.emplace_back(static_cast<int64_t>(most));
+    const auto failure = run({&read, 1}, [&](size_t, const SqlRow& row) {
+      entries.push_back({.revision = amount(row, 0),
+                         .at = WallTime(Millis(row.number(1).value_or(0))),
+                         .workspace = std::string(row.bytes(2)),
+                         .actor = std::string(row.bytes(3)),
+                         .action = std::string(row.bytes(4)),
+                         .target = std::string(row.bytes(5)),
+                         .detail = std::string(row.bytes(6))});
+    });
+    if (failure) return error_of(*failure);
+    return entries;
+  }
+
+  Result<size_t> clean(WallTime before) override {
+    const std::string sql =
+        "DELETE FROM weir_catalog WHERE deleted = 1 AND (kind = " + literal("o") +
+        " OR kind = " + literal("r") + ") AND changed_at_ms < ?" + (sqlite_ ? "" : " LIMIT 1000");
+    const SqlStatement remove{.sql = sql, .values = {before.time_since_epoch().count()}};
+    if (const auto failure = run({&remove, 1}, {})) return error_of(*failure);
+    return link_->affected();
+  }
+
+ private:
+  [[nodiscard]] static uint64_t amount(const SqlRow& row, size_t column) {
+    return static_cast<uint64_t>(row.number(column).value_or(0));
+  }
+  [[nodiscard]] std::string literal(const std::string& text) const {
+    return sqlite_ ? "CAST('" + text + "' AS BLOB)" : "'" + text + "'";
+  }
+  [[nodiscard]] std::string now() const {
+    return sqlite_ ? "weir_now()" : "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
+  }
+
+  // In two messages: the values of the second one contain the revision.
+  std::optional<SqlFailure> try_write(std::span<const CatalogWrite> writes, uint64_t& revision) {
+    const SqlStatement begin[] = {
+        {.sql = sqlite_ ? "BEGIN IMMEDIATE" : "START TRANSACTION"},
+        {.sql = "UPDATE weir_catalog_head SET revision = revision + 1 WHERE id = 0"},
+        {.sql = "SELECT revision FROM weir_catalog_head WHERE id = 0"}};
+    auto failure = run(begin, [&](size_t, const SqlRow& row) { revision = amount(row, 0); });
+    if (!failure && revision == 0) {
+      failure = SqlFailure{.kind = LedgerError::kMissingTables,
+                           .detail = "the table weir_catalog_head is empty"};
+    }
+    if (!failure) failure = write_rows(writes, revision);
+    if (failure) {
+      const SqlStatement undo{.sql = "ROLLBACK"};
+      (void)link_->run({&undo, 1}, {}, SqlLink::Connection::kSame);
+    }
+    return failure;
+  }
+
+  std::optional<SqlFailure> write_rows(std::span<const CatalogWrite> writes, uint64_t revision) {
+    const std::string insert = " INTO weir_catalog (" + std::string(kColumns) +
+                               ", changed_at_ms) VALUES (?,?,?,?,?,?,?,?," + now() + ")";
+    const std::string keep = (sqlite_ ? "INSERT OR IGNORE" : "INSERT IGNORE") + insert;
+    std::string replace = "INSERT" + insert;
+    replace += sqlite_ ? " ON CONFLICT (id) DO UPDATE SET " : " ON DUPLICATE KEY UPDATE ";
+    bool first = true;
+    for (const std::string column :
+         {"workspace", "parent", "name", "body", "deleted", "revision", "changed_at_ms"}) {
+      replace += (first ? "" : ", ") + column + " = " +
+                 (sqlite_ ? "excluded." + column : "VALUES(" + column + ")");
+      first = false;
+    }
+    const std::string audit =
+        "INSERT INTO weir_audit (revision, position, at_ms, workspace, actor, action, target,"
+        " detail) VALUES (?,?," +
+        now() + ",?,?,?,?,?)";
+    std::vector<SqlStatement> statements;
+    const auto number = static_cast<int64_t>(revision);
+    int64_t position = 0;
+    for (const CatalogWrite& write : writes) {
+      const CatalogRow& row = write.row;
+      statements.push_back(
+          {.sql = write.existing == Existing::kKeep ? keep : replace,
+           .values = {std::string_view(&row.kind, 1), std::string_view(row.id),
+                      std::string_view(row.workspace), std::string_view(row.parent),
+                      std::string_view(row.name), std::string_view(row.body),
+                      int64_t{row.deleted ? 1 : 0}, number}});
+      const AuditEntry& entry = write.audit;
+      statements.push_back(
+          {.sql = audit,
+           .values = {number, position++, std::string_view(entry.workspace),
+                      std::string_view(entry.actor), std::string_view(entry.action),
+                      std::string_view(entry.target), std::string_view(entry.detail)}});
+    }
+    statements.push_back({.sql = "COMMIT"});
+    return link_->run(statements, {}, SqlLink::Connection::kSame);
+  }
+
+  std::optional<SqlFailure> run(std::span<const SqlStatement> statements,
+                                const SqlLink::EachRow& each) {
+    if (auto failure = ensure_tables()) return failure;
+    auto failure = link_->run(statements, each);
+    if (failure && failure->kind == LedgerError::kMissingTables && sqlite_) has_tables_ = false;
+    return failure;
+  }
+
+  // Only those of a file: an operator creates those of a server.
+  std::optional<SqlFailure> ensure_tables() {
+    if (has_tables_) return std::nullopt;
+    const std::vector<std::string> texts = ledgers::schema_statements(dialect_);
+    std::vector<SqlStatement> statements{{.sql = "BEGIN IMMEDIATE"}};
+    for (const std::string& text : texts) statements.push_back({.sql = text});
+    statements.push_back({.sql = "COMMIT"});
+    auto failure = link_->run(statements, {});
+    if (failure) {
+      const SqlStatement undo{.sql = "ROLLBACK"};
+      (void)link_->run({&undo, 1}, {}, SqlLink::Connection::kSame);
+    }
+    has_tables_ = !failure;
+    return failure;
+  }
+
+  [[nodiscard]] Error error_of(const SqlFailure& failure) const {
+    return ledgers::error_of(failure, dialect_, address_);
+  }
+
+  const bool sqlite_;
+  const Dialect dialect_;
+  const std::unique_ptr<SqlLink> link_;
+  const std::string address_;
+  bool has_tables_;
+};
+
+}  // namespace
+
+std::unique_ptr<CatalogStore> make_sql_catalog(ledgers::LedgerKind dialect,
+                                               std::unique_ptr<SqlLink> link, std::string address) {
+  return std::make_unique<SqlCatalog>(dialect, std::move(link), std::move(address));
+}
+
+std::unique_ptr<CatalogStore> make_catalog_store(const Clock& clock,
+                                                 const ledgers::LedgerAddress& address) {
+  auto link = address.kind == ledgers::LedgerKind::kSqlite
+                  ? ledgers::make_sqlite_link(clock, address.path)
+                  : ledgers::make_mysql_link(clock, address, {});
+  return make_sql_catalog(address.kind, std::move(link), ledgers::to_string(address));
+}
+
+}  // namespace weir::catalog

@@ -1,0 +1,26 @@
+#include "frontends/access.h"
+
+namespace weir::frontends {
+
+KeyState Access::refresh(const catalog::Catalog& catalog, CatalogReader& reader, WallTime now) {
+  static const catalog::PermissionSet all = catalog::PermissionSet::all();
+  const catalog::Snapshot& snapshot = reader.read(catalog);
+  if (version_ != reader.version()) [[unlikely]] {
+    version_ = reader.version();
+    key_ = hash_ ? snapshot.find_key(*hash_) : nullptr;
+    workspace_ = snapshot.find_workspace(
+        key_ == nullptr ? catalog::kDefaultWorkspace : std::string_view(key_->record.workspace));
+    permissions_ = key_ == nullptr ? &all : &key_->permissions;
+  }
+  if (!hash_) return KeyState::kValid;
+  if (key_ != nullptr && workspace_ != nullptr) {
+    const bool expired = key_->record.expires && *key_->record.expires <= now;
+    return expired ? KeyState::kUnknown : KeyState::kValid;
+  }
+  const catalog::CatalogState state = catalog.state();
+  const bool complete =
+      state == catalog::CatalogState::kReady || state == catalog::CatalogState::kNone;
+  return complete ? KeyState::kUnknown : KeyState::kNoAnswer;
+}
+
+}  // namespace weir::frontends

@@ -1,0 +1,59 @@
+// The calls of the HTTP API that read and change the catalog: overrides, namespaces, keys,
+// workspaces, resets, and the audit log.
+//
+// A call is a pure function of the snapshot and the body. It returns the response, and what has to
+// be written before the response is sent.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "frontends/access.h"
+#include "frontends/http/http_errors.h"
+#include "frontends/http/limit_body.h"
+#include "weir/time.h"
+
+namespace weir::frontends {
+
+struct CatalogCall {
+  const Access& access;
+  const catalog::Snapshot& snapshot;
+  std::string_view body;  // Bytes::kPadding bytes behind it must be readable
+  WallTime now{};
+  std::function<uint64_t()> random = {};
+};
+
+struct CatalogReply {
+  HttpError error = HttpError::kNone;
+  std::string detail = {};      // of an error
+  BodyProblems problems = {};   // of the body
+  std::string data = "{}";      // JSON
+  std::string pagination = {};  // JSON; empty: none
+
+  // Set if the reply depends on the store.
+  std::vector<catalog::CatalogWrite> writes = {};
+  struct AuditPage {
+    std::string workspace;
+    uint64_t before = 0;
+    size_t most = 0;
+  };
+  std::optional<AuditPage> audit = {};
+};
+
+struct CatalogOperation {
+  std::string_view path;
+  CatalogReply (*run)(const CatalogCall& call);
+};
+[[nodiscard]] std::span<const CatalogOperation> catalog_operations();
+
+// Completes the reply to a call that read the audit log.
+void complete(const std::vector<catalog::AuditEntry>& entries, CatalogReply& reply);
+
+}  // namespace weir::frontends

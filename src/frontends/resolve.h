@@ -1,0 +1,51 @@
+// Turns what a client sent into the request that is decided: its workspace, and the limit that
+// applies. In this order: the override of the identifier, the values of the namespace, the values
+// of the request.
+
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "catalog/catalog.h"
+#include "frontends/access.h"
+#include "weir/request.h"
+#include "weir/verdict.h"
+
+namespace weir::frontends {
+
+enum class Resolution : uint8_t {
+  kReady,
+  kForbidden,  // the key has rights on the namespace, but not this one
+  kUnknown,    // there is no such namespace, or the key must not know of it
+  kGone,       // the namespace was deleted
+  kNoLimit,    // neither the request nor the namespace has a limit and a duration
+};
+
+struct Resolved {
+  Resolution resolution = Resolution::kReady;
+  const catalog::NamespaceView* ns = nullptr;   // null: not in the catalog
+  const catalog::Override* override = nullptr;  // null: none applies
+  bool denies_all = false;                      // the limit is 0: the request can never be admitted
+};
+
+// Identifiers with the number of a reset, which requests point to. Emptied by the caller.
+using Identifiers = std::deque<std::string>;
+
+// `access` is valid. The request points into the snapshot of `access` and into `identifiers`.
+[[nodiscard]] Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& catalog,
+                               Request& request, Identifiers& identifiers);
+
+// The verdict on a request with a limit of 0, which was decided with another one.
+void set_limit_of_zero(Verdict& verdict);
+
+// A request that counts those of a key to this server; the key has a limit.
+[[nodiscard]] Request requests_of_key(const Access& access, Count cost);
+
+// Identifiers that are reset may have this many bytes: a number is added to them.
+inline constexpr size_t kMaxResetBytes = kMaxNameBytes - 48;
+
+// The identity of an identifier that was reset.
+[[nodiscard]] std::string identifier_after(std::string_view identifier, uint64_t epoch);
+
+}  // namespace weir::frontends

@@ -1,0 +1,450 @@
+#include "server/catalog_commands.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <list>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "catalog/changes.h"
+#include "catalog/sql_catalog.h"
+#include "platform/entropy.h"
+#include "server/config_values.h"
+#include "server/other_regions.h"
+
+namespace weir::server {
+namespace {
+
+using catalog::CatalogWrite;
+using catalog::NamespaceView;
+
+[[noreturn]] void stop_with(const std::string& text) {
+  throw std::runtime_error(text);
+}
+
+[[noreturn]] void stop_with(const Error& error) {
+  stop_with(error.detail + "; " + error.fix);
+}
+
+// The catalog as it is now, and the connection to change it.
+class Database {
+ public:
+  explicit Database(const Config& config) {
+    const auto address = ledger_of(config);
+    if (!address)
+      stop_with("ledger is none, and the catalog is in its database: name one with --ledger");
+    if (address->kind == ledgers::LedgerKind::kSqlite) {
+      const auto folder = std::filesystem::path(address->path).parent_path();
+      if (!folder.empty() && !std::filesystem::exists(folder)) {
+        stop_with(
+            fmt::format("the folder {} does not exist: start a server first, or name its folder "
+                        "with --data",
+                        folder.string()));
+      }
+    }
+    store_ = catalog::make_catalog_store(system_clock(), *address);
+    auto reading = catalog::make_catalog_store(system_clock(), *address);
+    catalog::Catalog view(system_clock(), std::move(reading));
+    if (const auto error = view.poll_once()) stop_with(*error);
+    snapshot_ = view.snapshot();
+  }
+
+  [[nodiscard]] const catalog::Snapshot& snapshot() const { return *snapshot_; }
+  [[nodiscard]] catalog::CatalogStore& store() { return *store_; }
+  [[nodiscard]] static catalog::Author author() {
+    return {.actor = "cli", .now = system_clock().now().wall};
+  }
+
+  void write(const std::vector<CatalogWrite>& writes) {
+    const auto revision = store_->write(writes);
+    if (!revision) stop_with(revision.error());
+  }
+
+  // By id or name.
+  [[nodiscard]] const catalog::WorkspaceView& workspace(const std::string& name) const {
+    if (const auto* const found = snapshot_->find_workspace(name)) return *found;
+    const catalog::WorkspaceView* named = nullptr;
+    for (const auto& [id, view] : snapshot_->workspaces()) {
+      if (view->record.name != name) continue;
+      if (named != nullptr)
+        stop_with(fmt::format("several workspaces are named {}: give the id", name));
+      named = view.get();
+    }
+    if (named == nullptr)
+      stop_with(fmt::format("there is no workspace {}: see weir workspaces list", name));
+    return *named;
+  }
+
+  [[nodiscard]] const NamespaceView& ns(const std::string& workspace_name,
+                                        const std::string& name) const {
+    const NamespaceView* const found = workspace(workspace_name).find(name);
+    if (found == nullptr || found->record.deleted) {
+      stop_with(fmt::format("there is no namespace {}: see weir namespaces list", name));
+    }
+    return *found;
+  }
+
+  [[nodiscard]] const catalog::Key& key(const std::string& id) const {
+    const catalog::KeyView* const found = snapshot_->find_key_by_id(id);
+    if (found == nullptr) stop_with(fmt::format("there is no key {}: see weir keys list", id));
+    return found->record;
+  }
+
+ private:
+  std::unique_ptr<catalog::CatalogStore> store_;
+  std::shared_ptr<const catalog::Snapshot> snapshot_;
+};
+
+// A table with aligned columns.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> titles) { rows_.push_back(std::move(titles)); }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void print() {
+    std::sort(rows_.begin() + 1, rows_.end());
+    std::vector<size_t> widths(rows_[0].size());
+    for (const auto& row : rows_) {
+      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    for (const auto& row : rows_) {
+      std::string line;
+      for (size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+      line.erase(line.find_last_not_of(' ') + 1);
+      fmt::print("{}\n", line);
+    }
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string time_text(WallTime time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+// Control characters would move the cursor.
+std::string shown(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+std::string number_text(const std::optional<Count>& number) {
+  return number ? std::to_string(*number) : "-";
+}
+
+std::string with_spaces(const std::vector<std::string>& texts) {
+  std::string text;
+  for (const std::string& each : texts) text += (text.empty() ? "" : " ") + each;
+  return text.empty() ? "-" : text;
+}
+
+Millis time_of(const char* option, const std::string& text) {
+  Millis value{};
+  // Days, which read_time() does not know.
+  if (text.size() > 1 && text.back() == 'd' &&
+      text.find_first_not_of("0123456789") == text.size() - 1 && text.size() < 7) {
+    return std::chrono::hours(24) * std::stoi(text);
+  }
+  const std::string error = read_time(text, value);
+  if (!error.empty())
+    throw CLI::ValidationError(option, fmt::format("is '{}': it {}", text, error));
+  return value;
+}
+
+}  // namespace
+
+struct CatalogCommands::Options {
+  std::string workspace{catalog::kDefaultWorkspace};
+  std::string name, id, ns, identifier;
+  std::vector<std::string> permissions;
+  std::string expires, grace, duration, algorithm, consistency;
+  std::optional<Count> per_second, limit, burst;
+  size_t most = 50;
+
+  [[nodiscard]] catalog::LimitValues values() const;
+};
+
+catalog::LimitValues CatalogCommands::Options::values() const {
+  catalog::LimitValues values;
+  values.limit = limit;
+  if (!duration.empty()) {
+    values.duration = time_of("--duration", duration);
+    if (*values.duration < kMinDuration || *values.duration > kMaxDuration) {
+      throw CLI::ValidationError("--duration", "must be 100ms to 30d");
+    }
+  }
+  if (values.limit.has_value() != values.duration.has_value()) {
+    throw CLI::ValidationError("--limit", "and --duration are given together");
+  }
+  if (!algorithm.empty()) values.algorithm = algorithm_from(algorithm);
+  if (!consistency.empty()) values.consistency = consistency_from(consistency);
+  values.burst = burst;
+  const bool takes_burst =
+      values.algorithm == Algorithm::kGcra || values.algorithm == Algorithm::kTokenBucket;
+  if (burst && !takes_burst) {
+    throw CLI::ValidationError("--burst", "needs --algorithm gcra or token_bucket");
+  }
+  return values;
+}
+
+CatalogCommands::~CatalogCommands() = default;
+
+CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSettings& add_settings)
+    : options_(std::make_unique<Options>()) {
+  Options& o = *options_;
+  const auto family = [&](const char* name, const char* description) -> CLI::App& {
+    CLI::App& command = *app.add_subcommand(name, description);
+    command.group(group)->require_subcommand(1);
+    return command;
+  };
+  const auto add = [&](CLI::App& parent, const char* name, const char* description,
+                       std::function<void(Database&)> run) -> CLI::App& {
+    CLI::App& command = *parent.add_subcommand(name, description);
+    const ReadConfig read = add_settings(command);
+    command.callback([read, run = std::move(run)] {
+      Database database(read());
+      run(database);
+    });
+    return command;
+  };
+  const auto in_workspace = [&](CLI::App& command) {
+    command.add_option("--workspace", o.workspace, "The workspace, by id or name")
+        ->option_text("NAME")
+        ->capture_default_str();
+  };
+  const CLI::Range counts(uint64_t{1}, uint64_t{kMaxLimit});
+  const auto with_values = [&](CLI::App& command) {
+    command.add_option("--limit", o.limit, "Units per duration")->check(counts)->option_text("N");
+    command.add_option("--duration", o.duration, "100ms to 30d")->option_text("TIME");
+    command.add_option("--algorithm", o.algorithm, "The algorithm")
+        ->check(CLI::IsMember({"sliding_window", "sliding_window_strict", "fixed_window",
+                               "sliding_log", "gcra", "token_bucket"}))
+        ->option_text("NAME");
+    command.add_option("--burst", o.burst, "For gcra and token_bucket")
+        ->check(counts)
+        ->option_text("N");
+    command.add_option("--consistency", o.consistency, "converge, exact or relaxed")
+        ->check(CLI::IsMember({"converge", "exact", "relaxed"}))
+        ->option_text("NAME");
+  };
+
+  CLI::App& workspaces = family("workspaces", "Manage workspaces: tenants that never meet");
+  add(workspaces, "create", "Create a workspace and print its id",
+      [&o](Database& database) {
+        const CatalogWrite write =
+            catalog::create_workspace(Database::author(), o.name, platform::entropy());
+        database.write({write});
+        fmt::print("{}\n", write.row.id);
+      })
+      .add_option("NAME", o.name, "Its name")
+      ->required();
+  add(workspaces, "list", "List the workspaces", [](Database& database) {
+    TextTable table({"ID", "NAME", "NAMESPACES"});
+    for (const auto& [id, view] : database.snapshot().workspaces()) {
+      table.add({id, shown(view->record.name), std::to_string(view->by_id.size())});
+    }
+    table.print();
+  });
+  add(workspaces, "delete", "Delete a workspace: its keys end",
+      [&o](Database& database) {
+        const catalog::Workspace& workspace = database.workspace(o.name).record;
+        if (workspace.id == catalog::kDefaultWorkspace)
+          stop_with("the default workspace cannot be deleted");
+        database.write({catalog::delete_workspace(Database::author(), workspace)});
+      })
+      .add_option("NAME", o.name, "By id or name")
+      ->required();
+
+  CLI::App& keys = family("keys", "Manage keys");
+  CLI::App& create_key = add(
+      keys, "create", "Create a key and print it: it is shown only now", [&o](Database& database) {
+        const auto rights = catalog::PermissionSet::parse(o.permissions);
+        if (!rights) stop_with(rights.error());
+        catalog::KeyValues values{.workspace = database.workspace(o.workspace).record.id,
+                                  .name = o.name,
+                                  .permissions = o.permissions,
+                                  .per_second = o.per_second};
+        const catalog::Author author = Database::author();
+        if (!o.expires.empty()) values.expires = author.now + time_of("--expires", o.expires);
+        const catalog::NewKey fresh = catalog::create_key(
+            author, values, {platform::entropy(), platform::entropy(), platform::entropy()});
+        database.write({fresh.write});
+        fmt::print("id   {}\nkey  {}\n", fresh.key.id, fresh.secret);
+      });
+  create_key.add_option("NAME", o.name, "Its name")->required();
+  create_key
+      .add_option("--permission", o.permissions, "Such as ratelimit.*.limit; may be repeated")
+      ->required()
+      ->option_text("TEXT");
+  create_key.add_option("--expires", o.expires, "It ends after this time, like 90d")
+      ->option_text("TIME");
+  create_key.add_option("--per-second", o.per_second, "Requests per second to one server")
+      ->check(counts)
+      ->option_text("N");
+  in_workspace(create_key);
+  in_workspace(add(keys, "list", "List the keys of a workspace", [&o](Database& database) {
+    const std::string& workspace = database.workspace(o.workspace).record.id;
+    TextTable table({"ID", "NAME", "START", "CREATED", "EXPIRES", "PERMISSIONS"});
+    for (const auto& [hash, key] : database.snapshot().keys()) {
+      const catalog::Key& record = key->record;
+      if (record.workspace != workspace) continue;
+      table.add({record.id, shown(record.name), record.start, time_text(record.created),
+                 record.expires ? time_text(*record.expires) : "never",
+                 with_spaces(record.permissions)});
+    }
+    table.print();
+  }));
+  add(keys, "revoke", "End a key everywhere within seconds",
+      [&o](Database& database) {
+        database.write({catalog::revoke_key(Database::author(), database.key(o.id))});
+      })
+      .add_option("ID", o.id, "The id of the key")
+      ->required();
+  CLI::App& rotate =
+      add(keys, "rotate", "Create a key with the same rights, and end the old one",
+          [&o](Database& database) {
+            const Millis grace = o.grace.empty() ? Millis(0) : time_of("--grace", o.grace);
+            const catalog::Rotation rotation = catalog::rotate_key(
+                Database::author(), database.key(o.id), grace,
+                {platform::entropy(), platform::entropy(), platform::entropy()});
+            database.write({rotation.fresh.write, rotation.old});
+            fmt::print("id   {}\nkey  {}\n", rotation.fresh.key.id, rotation.fresh.secret);
+          });
+  rotate.add_option("ID", o.id, "The id of the key")->required();
+  rotate.add_option("--grace", o.grace, "The old key works for this time, like 1h")
+      ->option_text("TIME");
+
+  CLI::App& namespaces = family("namespaces", "Manage namespaces and their limits");
+  CLI::App& set_namespace =
+      add(namespaces, "set", "Create a namespace, or replace its limit", [&o](Database& database) {
+        const catalog::WorkspaceView& workspace = database.workspace(o.workspace);
+        const NamespaceView* const known = workspace.find(o.name);
+        const catalog::Author author = Database::author();
+        catalog::Namespace ns = catalog::new_namespace(workspace.record.id, o.name, author.now);
+        if (known != nullptr && !known->record.deleted) ns = known->record;
+        ns.values = o.values();
+        database.write({catalog::set_namespace(
+            author, ns, known == nullptr ? "namespace.create" : "namespace.update")});
+        fmt::print("{}\n", ns.id);
+      });
+  set_namespace.add_option("NAME", o.name, "Its name")->required();
+  with_values(set_namespace);
+  in_workspace(set_namespace);
+  in_workspace(
+      add(namespaces, "list", "List the namespaces of a workspace", [&o](Database& database) {
+        TextTable table({"NAME", "ID", "LIMIT", "DURATION", "ALGORITHM", "BURST", "OVERRIDES"});
+        for (const auto& [id, view] : database.workspace(o.workspace).by_id) {
+          if (view->record.deleted) continue;
+          const catalog::LimitValues& values = view->values;
+          table.add({shown(view->record.name), id, number_text(values.limit),
+                     values.duration ? fmt::format("{}ms", values.duration->count()) : "-",
+                     std::string(values.algorithm ? to_string(*values.algorithm) : "-"),
+                     number_text(values.burst),
+                     std::to_string(view->overrides ? view->overrides->all().size() : 0)});
+        }
+        table.print();
+      }));
+  CLI::App& delete_namespace =
+      add(namespaces, "delete", "Delete a namespace: its requests are answered with 410",
+          [&o](Database& database) {
+            database.write({catalog::delete_namespace(Database::author(),
+                                                      database.ns(o.workspace, o.name).record)});
+          });
+  delete_namespace.add_option("NAME", o.name, "By name or id")->required();
+  in_workspace(delete_namespace);
+
+  CLI::App& overrides = family("overrides", "Manage limits of single identifiers");
+  CLI::App& set_override =
+      add(overrides, "set", "Set the limit of an identifier, or of all that match a '*'",
+          [&o](Database& database) {
+            const Millis duration = time_of("--duration", o.duration);
+            if (duration < Millis(1000) || duration > kMaxDuration) {
+              throw CLI::ValidationError("--duration", "must be 1s to 30d");
+            }
+            const CatalogWrite write =
+                catalog::set_override(Database::author(), database.ns(o.workspace, o.ns).record,
+                                      {.identifier = o.identifier,
+                                       .limit = *o.limit,
+                                       .duration = duration,
+                                       .burst = o.burst});
+            database.write({write});
+            fmt::print("{}\n", write.row.id);
+          });
+  const auto names_override = [&](CLI::App& command) {
+    command.add_option("NAMESPACE", o.ns, "By name or id")->required();
+    command.add_option("IDENTIFIER", o.identifier, "The identifier; '*' matches any text")
+        ->required()
+        ->check([](const std::string& text) {
+          return text.size() <= kMaxNameBytes ? std::string() : "must have at most 512 bytes";
+        });
+    in_workspace(command);
+  };
+  names_override(set_override);
+  set_override.add_option("--limit", o.limit, "Units per duration; 0 denies everything")
+      ->required()
+      ->check(CLI::Range(uint64_t{0}, uint64_t{kMaxLimit}))
+      ->option_text("N");
+  set_override.add_option("--duration", o.duration, "1s to 30d")->required()->option_text("TIME");
+  set_override.add_option("--burst", o.burst, "For gcra and token_bucket")
+      ->check(counts)
+      ->option_text("N");
+  CLI::App& list_overrides =
+      add(overrides, "list", "List the overrides of a namespace", [&o](Database& database) {
+        TextTable table({"IDENTIFIER", "ID", "LIMIT", "DURATION", "BURST"});
+        const NamespaceView& ns = database.ns(o.workspace, o.ns);
+        if (ns.overrides) {
+          for (const auto& each : ns.overrides->all()) {
+            table.add({shown(each->identifier), each->id, std::to_string(each->limit),
+                       fmt::format("{}ms", each->duration.count()), number_text(each->burst)});
+          }
+        }
+        table.print();
+      });
+  list_overrides.add_option("NAMESPACE", o.ns, "By name or id")->required();
+  in_workspace(list_overrides);
+  names_override(add(overrides, "delete", "Delete an override", [&o](Database& database) {
+    const NamespaceView& ns = database.ns(o.workspace, o.ns);
+    const catalog::Override* const found =
+        ns.overrides ? ns.overrides->find_exact(o.identifier) : nullptr;
+    if (found == nullptr) {
+      stop_with(fmt::format("there is no override of {}: see weir overrides list", o.identifier));
+    }
+    database.write({catalog::delete_override(Database::author(), *found)});
+  }));
+
+  CLI::App& audit = *app.add_subcommand("audit", "Print the changes of the catalog, newest first");
+  audit.group(group);
+  const ReadConfig read = add_settings(audit);
+  audit.add_option("--most", o.most, "How many entries")
+      ->check(CLI::Range(size_t{1}, size_t{10'000}))
+      ->option_text("N")
+      ->capture_default_str();
+  audit.callback([&o, read] {
+    Database database(read());
+    const auto entries = database.store().read_audit("", uint64_t{1} << 62, o.most);
+    if (!entries) stop_with(entries.error());
+    for (const catalog::AuditEntry& entry : *entries) {
+      fmt::print("{}  {}  {}  {}  {}  {}\n", time_text(entry.at), entry.workspace, entry.actor,
+                 entry.action, entry.target, shown(entry.detail));
+    }
+  });
+}
+
+}  // namespace weir::server
