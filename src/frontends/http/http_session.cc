@@ -9,6 +9,7 @@
 #include "frontends/http/metrics_page.h"
 #include "frontends/http/request_id.h"
 #include "frontends/http/verdict_json.h"
+#include "openapi_document.h"
 
 namespace weir::frontends {
 namespace {
@@ -39,13 +40,14 @@ struct HttpSession::Route {
   void (HttpSession::*serve)(std::string_view body);
 };
 
-const std::array<HttpSession::Route, 6> HttpSession::kRoutes{
+const std::array<HttpSession::Route, 7> HttpSession::kRoutes{
     Route{"/v2/ratelimit.limit", "POST, OPTIONS", Needs::kBody, &HttpSession::limit},
     Route{"/v2/ratelimit.multiLimit", "POST, OPTIONS", Needs::kBody, &HttpSession::multi_limit},
     Route{"/v2/ratelimit.peek", "POST, OPTIONS", Needs::kBody, &HttpSession::peek},
     Route{"/healthz", "GET, HEAD, OPTIONS", Needs::kNothing, &HttpSession::healthz},
     Route{"/readyz", "GET, HEAD, OPTIONS", Needs::kNothing, &HttpSession::readyz},
     Route{"/metrics", "GET, HEAD, OPTIONS", Needs::kMetricsKey, &HttpSession::metrics},
+    Route{"/openapi.json", "GET, HEAD, OPTIONS", Needs::kNothing, &HttpSession::openapi},
 };
 const HttpSession::Route HttpSession::kCatalogRoute{"", "POST, OPTIONS", Needs::kBody,
                                                     &HttpSession::catalog_call};
@@ -503,6 +505,10 @@ void HttpSession::readyz(std::string_view) {
 void HttpSession::metrics(std::string_view) {
   content_type_ = "text/plain; version=0.0.4; charset=utf-8";
   write_metrics(service_, scratch_.body);
+}
+
+void HttpSession::openapi(std::string_view) {
+  scratch_.body.append(kOpenApiDocument);
 }
 
 void HttpSession::begin_response() {

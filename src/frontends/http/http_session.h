@@ -58,7 +58,7 @@ class HttpSession final : public Session {
   enum class Needs : uint8_t;
   struct Route;
   static const Route kCatalogRoute;
-  static const std::array<Route, 6> kRoutes;
+  static const std::array<Route, 7> kRoutes;
 
   // A decision that waits for a store. The request stays in the buffer and is parsed again when
   // the decision is ready.
@@ -104,6 +104,7 @@ class HttpSession final : public Session {
   void healthz(std::string_view body);
   void readyz(std::string_view body);
   void metrics(std::string_view body);
+  void openapi(std::string_view body);
   [[nodiscard]] bool requires_key(const Route& route) const;
   [[nodiscard]] bool authenticate(const HttpHead& head);
   void refuse_wrong_key();

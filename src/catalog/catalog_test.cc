@@ -1,0 +1,258 @@
+#include "catalog/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "catalog/changes.h"
+#include "catalog/sql_catalog.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/servers/temporary_folder.h"
+
+namespace weir::catalog {
+namespace {
+
+const std::string kWorkspace(kDefaultWorkspace);
+const Author kAuthor{.actor = "root", .now = WallTime(Millis(1000))};
+
+struct File {
+  servers::TemporaryFolder folder{"catalog"};
+  doubles::ManualClock clock;
+
+  [[nodiscard]] std::unique_ptr<CatalogStore> open() const {
+    return make_catalog_store(clock, {.kind = ledgers::LedgerKind::kSqlite,
+                                      .path = (folder.path() / "ledger.db").string()});
+  }
+};
+
+Namespace api() {
+  return new_namespace(kWorkspace, "api", kAuthor.now);
+}
+
+CatalogWrite override_of(const std::string& identifier, Count limit) {
+  return set_override(kAuthor, api(),
+                      {.identifier = identifier, .limit = limit, .duration = Millis(1000)});
+}
+
+// The limit that a snapshot has for an identifier; 0: none.
+Count limit_in(const Catalog& catalog, const std::string& identifier) {
+  const auto snapshot = catalog.snapshot();
+  const NamespaceView* const view = snapshot->find_workspace(kWorkspace)->find("api");
+  if (view == nullptr || !view->overrides) return 0;
+  const Override* const found = view->overrides->find(identifier);
+  return found == nullptr ? 0 : found->limit;
+}
+
+TEST(SqlCatalog, NumbersItsTransactions) {
+  const File file;
+  const auto store = file.open();
+  EXPECT_EQ(store->revision().value(), 0U);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    EXPECT_EQ(store->write(std::vector{override_of("a", i)}).value(), i);
+  }
+  EXPECT_EQ(file.open()->revision().value(), 3U);
+}
+
+TEST(SqlCatalog, ReadsRowsInTheOrderOfTheirChangePageByPage) {
+  const File file;
+  const auto store = file.open();
+  std::set<std::string> ids;
+  for (int i = 0; i < 25; ++i) {
+    const std::vector writes{override_of("x" + std::to_string(i), 1),
+                             override_of("y" + std::to_string(i), 2)};
+    for (const CatalogWrite& write : writes) ids.insert(write.row.id);
+    ASSERT_TRUE(store->write(writes));
+  }
+  CatalogPosition at;
+  std::set<std::string> read;
+  for (;;) {
+    const auto page = store->read_after(at, 7);
+    ASSERT_TRUE(page);
+    for (const CatalogRow& row : *page) {
+      const CatalogPosition here{.revision = row.revision, .id = row.id};
+      EXPECT_LT(at, here);
+      at = here;
+      EXPECT_TRUE(read.insert(row.id).second);
+    }
+    if (page->size() < 7) break;
+  }
+  EXPECT_EQ(read, ids);
+}
+
+TEST(SqlCatalog, KeepsAnExistingRowIfAsked) {
+  const File file;
+  const auto store = file.open();
+  Namespace ns = api();
+  ns.values.limit = 5;
+  ns.values.duration = Millis(1000);
+  ASSERT_TRUE(store->write(std::vector{set_namespace(kAuthor, ns, "namespace.create")}));
+  CatalogWrite again = set_namespace(kAuthor, api(), "namespace.create");
+  again.existing = Existing::kKeep;
+  ASSERT_TRUE(store->write(std::vector{again}));
+  const auto rows = store->read_after({}, 10);
+  ASSERT_EQ(rows->size(), 1U);
+  EXPECT_EQ(std::get<Namespace>(*record_of((*rows)[0])).values.limit, 5U);
+}
+
+TEST(SqlCatalog, KeepsNamesOfAnyBytes) {
+  const File file;
+  const auto store = file.open();
+  std::string name;
+  for (int c = 0; c < 256; ++c) name += static_cast<char>(c);
+  const Namespace ns = new_namespace(kWorkspace, name, kAuthor.now);
+  ASSERT_TRUE(store->write(std::vector{set_namespace(kAuthor, ns, "namespace.create")}));
+  EXPECT_EQ(store->read_after({}, 10)->at(0).name, name);
+}
+
+TEST(SqlCatalog, RecordsWhoChangedWhat) {
+  const File file;
+  const auto store = file.open();
+  ASSERT_TRUE(store->write(std::vector{override_of("a", 1)}));
+  ASSERT_TRUE(store->write(std::vector{override_of("a", 2)}));
+  const auto entries = store->read_audit(kWorkspace, 100, 10);
+  ASSERT_EQ(entries->size(), 2U);
+  EXPECT_EQ((*entries)[0].revision, 2U);
+  EXPECT_EQ((*entries)[0].actor, "root");
+  EXPECT_EQ((*entries)[0].action, "override.set");
+  EXPECT_NE((*entries)[0].detail.find("limit 2"), std::string::npos);
+  EXPECT_EQ(store->read_audit(kWorkspace, 2, 10)->size(), 1U);
+  EXPECT_TRUE(store->read_audit("ws_other", 100, 10)->empty());
+}
+
+TEST(SqlCatalog, RemovesDeletedOverridesAndKeepsOtherRows) {
+  File file;
+  const auto store = file.open();
+  const CatalogWrite set = override_of("a", 1);
+  ASSERT_TRUE(store->write(std::vector{set_namespace(kAuthor, api(), "namespace.create"), set}));
+  const Override override = std::get<Override>(*record_of(set.row));
+  ASSERT_TRUE(store->write(std::vector{delete_override(kAuthor, override),
+                                       delete_namespace(kAuthor, api())}));
+  file.clock.advance(std::chrono::hours(2));
+  const WallTime now = file.clock.now().wall;
+  EXPECT_EQ(store->clean(now - std::chrono::hours(3)).value(), 0U);
+  EXPECT_EQ(store->clean(now - std::chrono::hours(1)).value(), 1U);
+  EXPECT_EQ(store->read_after({}, 10)->size(), 1U);
+}
+
+TEST(Catalog, ReadsWhatOthersWrite) {
+  const File file;
+  const auto other = file.open();
+  Catalog catalog(file.clock, file.open());
+  EXPECT_EQ(catalog.state(), CatalogState::kLoading);
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(catalog.state(), CatalogState::kReady);
+  const uint64_t version = catalog.version();
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(catalog.version(), version) << "nothing has changed";
+  ASSERT_TRUE(other->write(
+      std::vector{set_namespace(kAuthor, api(), "namespace.create"), override_of("a*", 7)}));
+  EXPECT_EQ(limit_in(catalog, "alice"), 0U);
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_GT(catalog.version(), version);
+  EXPECT_EQ(limit_in(catalog, "alice"), 7U);
+}
+
+TEST(Catalog, ReadsManyPages) {
+  const File file;
+  const auto other = file.open();
+  std::vector<CatalogWrite> writes{set_namespace(kAuthor, api(), "namespace.create")};
+  for (int i = 0; i < 100; ++i) writes.push_back(override_of("x" + std::to_string(i), 1 + i));
+  ASSERT_TRUE(other->write(writes));
+  Catalog catalog(file.clock, file.open(), {.page = 7});
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(limit_in(catalog, "x" + std::to_string(i)), 1U + i);
+}
+
+TEST(Catalog, ReadsAllAgainAfterALongSilenceAndForgetsWhatWasRemoved) {
+  File file;
+  const auto other = file.open();
+  Catalog catalog(file.clock, file.open(), {.kept_deleted = std::chrono::hours(24)});
+  const CatalogWrite set = override_of("a", 1);
+  ASSERT_TRUE(other->write(std::vector{set_namespace(kAuthor, api(), "namespace.create"), set}));
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(limit_in(catalog, "a"), 1U);
+  ASSERT_TRUE(other->write(
+      std::vector{delete_override(kAuthor, std::get<Override>(*record_of(set.row)))}));
+  file.clock.advance(std::chrono::hours(30));
+  EXPECT_EQ(other->clean(file.clock.now().wall - std::chrono::hours(24)).value(), 1U);
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(limit_in(catalog, "a"), 0U);
+}
+
+TEST(Catalog, ReadsAllAgainIfTheDatabaseWasReplaced) {
+  const File file;
+  const File another;
+  // A store that can be exchanged, as a restored backup is.
+  struct Switch final : CatalogStore {
+    CatalogStore* now = nullptr;
+    Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
+      return now->write(writes);
+    }
+    Result<uint64_t> revision() override { return now->revision(); }
+    Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
+      return now->read_after(at, most);
+    }
+    Result<std::vector<AuditEntry>> read_audit(const std::string& workspace, uint64_t before,
+                                               size_t most) override {
+      return now->read_audit(workspace, before, most);
+    }
+    Result<size_t> clean(WallTime before) override { return now->clean(before); }
+  };
+  const auto first = file.open();
+  const auto second = another.open();
+  const CatalogWrite ns = set_namespace(kAuthor, api(), "namespace.create");
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(first->write(std::vector{ns, override_of("a", 1)}));
+  ASSERT_TRUE(second->write(std::vector{ns, override_of("b", 2)}));
+  auto exchanged = std::make_unique<Switch>();
+  Switch& store = *exchanged;
+  store.now = first.get();
+  Catalog catalog(file.clock, std::move(exchanged));
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  store.now = second.get();
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(limit_in(catalog, "a"), 0U);
+  EXPECT_EQ(limit_in(catalog, "b"), 2U);
+}
+
+TEST(Catalog, KeepsItsSnapshotWhileTheStoreFails) {
+  const File file;
+  struct Failing final : CatalogStore {
+    std::unique_ptr<CatalogStore> inner;
+    bool fails = false;
+    [[nodiscard]] static Error error() {
+      return {.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "away"};
+    }
+    Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
+      if (fails) return error();
+      return inner->write(writes);
+    }
+    Result<uint64_t> revision() override {
+      if (fails) return error();
+      return inner->revision();
+    }
+    Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
+      return inner->read_after(at, most);
+    }
+    Result<std::vector<AuditEntry>> read_audit(const std::string&, uint64_t, size_t) override {
+      return error();
+    }
+    Result<size_t> clean(WallTime) override { return size_t{0}; }
+  };
+  auto failing = std::make_unique<Failing>();
+  Failing& store = *failing;
+  store.inner = file.open();
+  ASSERT_TRUE(store.write(
+      std::vector{set_namespace(kAuthor, api(), "namespace.create"), override_of("a", 3)}));
+  Catalog catalog(file.clock, std::move(failing));
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  store.fails = true;
+  EXPECT_NE(catalog.poll_once(), nullptr);
+  EXPECT_EQ(catalog.state(), CatalogState::kLost);
+  EXPECT_EQ(limit_in(catalog, "a"), 3U);
+  store.fails = false;
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(catalog.state(), CatalogState::kReady);
+}
+
+}  // namespace
+}  // namespace weir::catalog
