@@ -6,6 +6,7 @@
 #include <string>
 
 #include "frontends/backend.h"
+#include "frontends/http/check_rules.h"
 #include "frontends/namespace_consistency.h"
 #include "frontends/resp/script_commands.h"
 #include "rules/root_keys.h"
@@ -37,6 +38,7 @@ struct Service {
   telemetry::FrontendMetrics resp{};
   std::atomic<bool> draining{false};
   NamespaceConsistency namespaces{};
+  LiveCheckRules check_rules{};
   ScriptStore scripts{};
 };
 

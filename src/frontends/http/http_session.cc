@@ -87,6 +87,7 @@ bool HttpSession::process_one(Bytes& in, Bytes& out) {
     return true;
   }
   const Route* const route = serve_head(head);
+  if (waiting_) return false;
   if (route == nullptr) {
     send_without_body(head, in, out);
     return true;
@@ -112,6 +113,7 @@ bool HttpSession::process_one(Bytes& in, Bytes& out) {
     return true;
   }
   close_ = !head.keep_alive || is_last(arrived - raw);
+  prefers_429_ = head.prefers_429;
   (this->*route->serve)(in.unread().substr(head.bytes, decoded));
   if (waiting_) return false;
   send(&head, out);
@@ -154,6 +156,10 @@ bool HttpSession::is_last(size_t behind) {
 
 const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
   begin_response();
+  if (is_check_path(head.path)) {
+    check(head);
+    return nullptr;
+  }
   const auto route = std::find_if(kRoutes.begin(), kRoutes.end(),
                                   [&](const Route& known) { return known.path == head.path; });
   const bool options = head.method == "OPTIONS";
@@ -282,6 +288,7 @@ void HttpSession::limit(std::string_view body) {
   }
   const Verdict& verdict = *scratch_.verdict[0];
   service_.http.add_decision(verdict.outcome, verdict.basis);
+  apply_preference(verdict.outcome);
   append_limit_response(scratch_.body, scratch_.id_state, verdict);
   append_rate_limit_fields(scratch_.fields, now_, request, verdict);
 }
@@ -296,9 +303,50 @@ void HttpSession::multi_limit(std::string_view body) {
     return refuse_body();
   }
   service_.http.add_batch(batch->outcome, batch->items);
+  apply_preference(batch->outcome);
   const size_t tightest =
       append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many, *batch);
   append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], batch->items[tightest]);
+}
+
+void HttpSession::apply_preference(Outcome outcome) {
+  if (!prefers_429_ || outcome == Outcome::kAdmitted) return;
+  set_status(HttpError::kTooManyRequests);
+  scratch_.fields.append("Preference-Applied: status=429\r\n");
+}
+
+// A check that waits continues with the rules that it began with.
+void HttpSession::check(const HttpHead& head) {
+  CheckRequest& check = scratch_.check;
+  check.read(head);
+  if (!authenticate(check.with_key(head))) return;
+  if (pending_ == nullptr) check_rules_ = &service_.check_rules.current();
+  const auto denied_status = check.denied_status(*check_rules_);
+  if (!denied_status) {
+    return fail(HttpError::kMalformedRequest,
+                "the parameter denied is neither 403 nor 429: send ?denied=403 or ?denied=429");
+  }
+  content_type_ = "text/plain; charset=utf-8";
+  check.match(*check_rules_, peer_address_, scratch_.many);
+  if (scratch_.many.empty()) return;
+  const bool one = scratch_.many.size() == 1;
+  if (one) scratch_.one[0] = scratch_.many[0];
+  if (!(one ? decide_one() : decide_many())) return;
+  const bool decided = one ? scratch_.verdict[0].ok() : scratch_.batch->ok();
+  if (!decided) {
+    const Error& error = one ? scratch_.verdict[0].error() : scratch_.batch->error();
+    return fail(HttpError::kUnavailable, error.detail);
+  }
+  const std::span<const Verdict> items =
+      one ? std::span<const Verdict>(&*scratch_.verdict[0], 1) : (*scratch_.batch)->items;
+  const Outcome outcome = one ? items[0].outcome : (*scratch_.batch)->outcome;
+  service_.http.add_batch(outcome, items);
+  const size_t tightest = tightest_of(items);
+  append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], items[tightest],
+                           check.rule(tightest).name);
+  if (outcome == Outcome::kAdmitted) return;
+  set_status(*denied_status == 403 ? HttpError::kForbidden : HttpError::kTooManyRequests);
+  scratch_.body.append("rate limit exceeded\n");
 }
 
 void HttpSession::healthz(std::string_view) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontends/http/check_request.h"
 #include "frontends/http/http_errors.h"
 #include "frontends/http/http_parser.h"
 #include "frontends/http/limit_body.h"
@@ -27,6 +28,7 @@ struct HttpScratch {
   std::array<Request, 1> one{};
   std::array<Result<Verdict>, 1> verdict{};
   std::vector<Request> many;
+  CheckRequest check;
   std::optional<Result<BatchVerdict>> batch{};
   Bytes body;                // of the response
   Bytes fields;              // headers beyond those of every response
@@ -78,6 +80,10 @@ class HttpSession final : public Session {
   void send_without_body(const HttpHead& head, Bytes& in, Bytes& out);
   void limit(std::string_view body);
   void multi_limit(std::string_view body);
+  // /v1/check: decides by the head alone.
+  void check(const HttpHead& head);
+  // The status of a denial that the client prefers.
+  void apply_preference(Outcome outcome);
   void healthz(std::string_view body);
   void readyz(std::string_view body);
   void metrics(std::string_view body);
@@ -101,6 +107,8 @@ class HttpSession final : public Session {
   bool waiting_ = false;  // for pending_
   std::string accepted_;  // the last valid Authorization, which is not hashed again
   size_t to_skip_ = 0;    // bytes of a body that is ignored
+  bool prefers_429_ = false;
+  const CheckRules* check_rules_ = nullptr;  // of a check that waits
 
   // The current response.
   int status_ = 200;
