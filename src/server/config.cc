@@ -8,6 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "server/check_section.h"
+
 namespace weir::server {
 namespace {
 
@@ -16,7 +18,7 @@ std::string known_names() {
   for (const Setting& setting : settings()) {
     names += (names.empty() ? "" : ", ") + setting.name;
   }
-  return names;
+  return names + ", " + kCheckSection;
 }
 
 ConfigProblem at(const YAML::Mark& mark, std::string text) {
@@ -65,7 +67,7 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
     const std::string name = pair.first.IsScalar() ? pair.first.Scalar() : "?";
     const auto setting = std::find_if(settings().begin(), settings().end(),
                                       [&](const Setting& known) { return known.name == name; });
-    if (setting == settings().end()) {
+    if (setting == settings().end() && name != kCheckSection) {
       problems.push_back(
           at(pair.first.Mark(),
              fmt::format("'{}' is not a setting; the settings are {}", name, known_names())));
@@ -73,6 +75,14 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
     }
     if (!seen.insert(name).second) {
       problems.push_back(at(pair.first.Mark(), fmt::format("{} is given twice", name)));
+      continue;
+    }
+    if (name == kCheckSection) {
+      if (pair.second.IsNull()) {
+        problems.push_back(at(pair.first.Mark(), fmt::format("{} is empty: add rules", name)));
+      } else {
+        read_check_section(pair.second, config.check, problems);
+      }
       continue;
     }
     if (!pair.second.IsScalar()) {
