@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -168,6 +170,24 @@ TEST(CheckSection, ReportsEachProblemOfARule) {
     EXPECT_THAT(problems_in_check("check: {rules: [" + rule + "]}"),
                 ElementsAre(HasSubstr(expected)))
         << rule;
+  }
+}
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(std::string(WEIR_SOURCE_DIR) + "/" + path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(CheckSection, IsValidInTheDocumentation) {
+  EXPECT_THAT(problems_in_check(text_of_file("examples/gateways/weir.yaml")), IsEmpty());
+  for (const std::string page : {"docs/gateways.md", "docs/configuration.md"}) {
+    const std::string text = text_of_file(page);
+    const size_t begin = text.find("```yaml\ncheck:\n");
+    ASSERT_NE(begin, std::string::npos) << page;
+    const size_t end = text.find("\n```", begin);
+    EXPECT_THAT(problems_in_check(text.substr(begin + 8, end - begin - 7)), IsEmpty()) << page;
   }
 }
 
