@@ -173,6 +173,24 @@ TEST(CheckSection, ReportsEachProblemOfARule) {
   }
 }
 
+// The setting for namespaces applies to rules, too.
+TEST(CheckSection, ConflictsWithAConsistencyThatARuleCannotHave) {
+  const std::string rule =
+      "check: {rules: [{name: slow, identifier: x, limit: 1, duration: 30d, algorithm: gcra, "
+      "burst: 1000000";
+  Config config;
+  ASSERT_THAT(read_config_text("consistency: converge,slow=exact\n" + rule + "}]}", config),
+              IsEmpty());
+  EXPECT_THAT(find_conflict(config),
+              HasSubstr("consistency is exact for the namespace 'slow', but in the rule 'slow' a "
+                        "burst of 1000000 does not drain within"));
+  Config own;
+  ASSERT_THAT(read_config_text(
+                  "consistency: converge,slow=exact\n" + rule + ", consistency: converge}]}", own),
+              IsEmpty());
+  EXPECT_EQ(find_conflict(own), "");
+}
+
 std::string text_of_file(const std::string& path) {
   std::ifstream file(std::string(WEIR_SOURCE_DIR) + "/" + path);
   std::stringstream text;

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "decide/validate.h"
 #include "server/check_section.h"
 
 namespace weir::server {
@@ -137,6 +138,16 @@ std::string find_conflict(const Config& config) {
   }
   if (const auto error = memory::error_in(config.memory_plan())) {
     return fmt::format("{}: {}", error->detail, error->fix);
+  }
+  for (const frontends::CheckRule& rule : config.check.rules) {
+    Request request = rule.request("x");
+    const auto level = config.namespace_consistency.find(rule.ns);
+    if (request.consistency || level == config.namespace_consistency.end()) continue;
+    request.consistency = level->second;
+    if (const auto error = decide::find_error(request)) {
+      return fmt::format("consistency is {} for the namespace '{}', but in the rule '{}' {}: {}",
+                         to_string(level->second), rule.ns, rule.name, error->detail, error->fix);
+    }
   }
   if (config.http && config.resp && *config.http == *config.resp && config.http->port != 0) {
     return fmt::format("http and resp are both '{}': use different ports", to_string(*config.http));
