@@ -9,7 +9,7 @@ local url = (os.getenv("WEIR_URL") or "http://127.0.0.1:8082") .. "/v1/check"
 local forwarded = { "x-api-key" }
 
 local function first(headers, name)
-  return headers and headers[name] and headers[name][0]
+  return headers[name] and headers[name][0]
 end
 
 core.register_action("weir_check", { "http-req" }, function(txn)
@@ -17,11 +17,11 @@ core.register_action("weir_check", { "http-req" }, function(txn)
     ["x-weir-key"] = { key },
     ["x-forwarded-method"] = { txn.sf:method() },
     ["x-forwarded-uri"] = { txn.sf:url() },
-    ["x-forwarded-host"] = { txn.sf:req_hdr("host") },
+    ["x-forwarded-host"] = { txn.sf:req_fhdr("host", 1) or "" },
     ["x-forwarded-for"] = { txn.sf:src() },
   }
   for _, name in ipairs(forwarded) do
-    local value = txn.sf:req_hdr(name)
+    local value = txn.sf:req_fhdr(name, 1)
     if value then headers[name] = { value } end
   end
   local answer = core.httpclient():get({ url = url, headers = headers })

@@ -219,6 +219,16 @@ for (const [name, whileDown] of [['nginx', 200], ['haproxy', 503]]) {
       assert.deepEqual(await statuses(5, gateway.port, login({ host: '::1' })), [200, 200, 200, 200, 429]);
     });
 
+    test('a request without a Host, and an absolute URL, are limited too', async () => {
+      const args = ['-s', '-w', '\n%{http_code}\n', '-X', 'POST', '--http1.0', '-H', 'Host:', '--interface', '127.0.0.6'];
+      const url = `http://127.0.0.1:${gateway.port}/login`;
+      const direct = await run('curl', [...args, ...Array(3).fill(url)]);
+      assert.deepEqual(direct.stdout.match(/^\d{3}$/gm), ['200', '200', '200'], direct.stdout);
+      const headers = { Host: 'app.example' };
+      const options = { ...login({ from: '127.0.0.6', headers }), path: 'http://app.example/login' };
+      assert.deepEqual(await statuses(3, gateway.port, options), [200, 200, 429]);
+    });
+
     test('a rule may identify a client by a header', async () => {
       const keyed = (key) => ({ path: '/api/x', headers: { 'X-Api-Key': key } });
       const { headers } = await ask(gateway.port, keyed('alice'));
