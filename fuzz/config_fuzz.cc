@@ -1,5 +1,6 @@
 // A settings file yields either a configuration within its ranges or problems with positions.
 
+#include "decide/validate.h"
 #include "fuzz/input.h"
 #include "server/config.h"
 
@@ -14,6 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& problem : problems) {
     must(problem.line >= 0 && problem.column >= 0 && !problem.text.empty(),
          "a problem has a position");
+  }
+  if (problems.empty()) {
+    must(config.check.rules.size() <= weir::kMaxBatch, "all rules fit into one batch");
+    for (const auto& rule : config.check.rules) {
+      must(weir::decide::find_error(rule.request("x")) == nullptr, "a rule is a valid request");
+    }
   }
   must(config.threads <= 256, "threads are in range");
   const size_t capacity = config.memory_plan().capacity;

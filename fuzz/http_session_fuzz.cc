@@ -9,10 +9,27 @@ using namespace weir::frontends;
 
 namespace {
 
+// One rule for each kind of value.
+CheckRules check_rules() {
+  CheckRules all;
+  all.address.trusted_proxies.push_back(parse_network("10.0.0.0/8").value());
+  for (const char* const identifier :
+       {"{address}", "{method} {path}", "{host}|{header:x-api-key}", "all"}) {
+    CheckRule rule{.name = "r", .ns = "r", .limit = 2, .duration = weir::Millis(60'000)};
+    weir::fuzz::must(parse_identifier(identifier, rule.identifier).empty(), "it is valid");
+    all.rules.push_back(rule);
+  }
+  all.rules[0].match = {.methods = {"POST"}, .path = "/login", .headers = {{"x-api-key", ""}}};
+  all.rules[1].match = {.path = "/", .path_is_prefix = true, .host = "h"};
+  return all;
+}
+
 std::string answers(std::string_view first, std::string_view second) {
   Fixture fixture;
   HttpScratch scratch(1);
   HttpSession session(fixture.service, scratch);
+  fixture.service.check_rules.replace(check_rules());
+  session.set_peer_address(parse_ip("10.0.0.1"));
   TestConnection line{fixture, session};
   std::string received = line.send(first);
   if (line.next != Next::kClose) received += line.send(second);

@@ -386,7 +386,7 @@ test_everything() {
   part programs 70 install compile build weir_cli weir-sim weir-demo weir-lab
   part install-servers 120 install install_clients
   part clients 150 'programs install-servers' \
-    unless_passed clients 'build/bin README.md docs scenarios tests/clients' run_ctest clients build -j 4 -L '^clients$'
+    unless_passed clients 'build/bin README.md docs scenarios examples/gateways tests/clients' run_ctest clients build -j 4 -L '^clients$'
   part release 150 programs compile build
   part units 90 'release install-servers' test_units
   part install-clang 20 install-servers install "${clang_packages[@]}"

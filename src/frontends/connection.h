@@ -16,6 +16,7 @@
 
 #include "frontends/listening.h"
 #include "frontends/loop_core.h"
+#include "frontends/peer.h"
 
 namespace weir::frontends {
 
@@ -39,10 +40,12 @@ class Loop::Connection final : public AdmissionEntry,
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  void start(std::list<std::shared_ptr<Connection>>::iterator self, uint64_t peer) {
+  void start(std::list<std::shared_ptr<Connection>>::iterator self, const sockaddr_storage& from) {
+    const uint64_t peer = peer_of(from);
     admission().add(*this, peer);
     begin(self);
     session_->set_peer(peer);
+    session_->set_peer_address(ip_of(from));
     session_->set_local_address([socket = socket_] { return local_address(socket); });
     session_->bind(loop_.executor, [self = weak_from_this()] {
       if (const auto connection = self.lock()) connection->wake();

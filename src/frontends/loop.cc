@@ -64,12 +64,13 @@ void Loop::Core::accept(Listener& listener, int limit) {
       return;
     }
     if (socket < 0) break;
-    admit(listener, socket, peer_of(from));
+    admit(listener, socket, from);
   }
   await_connections(listener);
 }
 
-void Loop::Core::admit(Listener& listener, int socket, uint64_t peer) {
+void Loop::Core::admit(Listener& listener, int socket, const sockaddr_storage& from) {
+  const uint64_t peer = peer_of(from);
   while (const auto reason = listener.admission.refusal(peer)) {
     if (AdmissionEntry* const oldest = listener.admission.oldest_unauthenticated(*reason, peer)) {
       listener.metrics.stats.add(FrontendStat::kEvicted);
@@ -87,7 +88,7 @@ void Loop::Core::admit(Listener& listener, int socket, uint64_t peer) {
     return connections.front()->reject(connections.begin(), text);
   }
   connections.push_front(std::make_shared<Connection>(*this, listener, socket, listener.open()));
-  connections.front()->start(connections.begin(), peer);
+  connections.front()->start(connections.begin(), from);
 }
 
 bool Loop::Core::evict_unauthenticated() {

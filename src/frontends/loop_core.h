@@ -64,7 +64,7 @@ struct Loop::Core {
                          RefusalText refusal_text);
   void await_connections(Listener& listener);
   void accept(Listener& listener, int limit);
-  void admit(Listener& listener, int socket, uint64_t peer);
+  void admit(Listener& listener, int socket, const sockaddr_storage& from);
   // Closes the oldest unauthenticated connection of any front end; false: there is none.
   bool evict_unauthenticated();
   void check_connections();

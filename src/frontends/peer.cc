@@ -31,6 +31,18 @@ uint64_t peer_of(const sockaddr_storage& address) {
   return prefix == 0 ? 1 : prefix;  // ::1; 0 means no address
 }
 
+std::optional<IpAddress> ip_of(const sockaddr_storage& address) {
+  IpAddress ip;
+  if (address.ss_family == AF_INET) {
+    ip.bytes[10] = ip.bytes[11] = 0xff;
+    std::memcpy(ip.bytes.data() + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
+    return ip;
+  }
+  if (address.ss_family != AF_INET6) return std::nullopt;
+  std::memcpy(ip.bytes.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, 16);
+  return ip;
+}
+
 std::string peer_text(uint64_t peer) {
   if (peer == 0) return "a local socket";
   if (peer == 1) return "::1";

@@ -8,7 +8,7 @@
 namespace weir::frontends {
 namespace {
 
-uint64_t peer_of_text(const char* text) {
+sockaddr_storage address_of(const char* text) {
   sockaddr_storage address{};
   auto& four = reinterpret_cast<sockaddr_in&>(address);
   auto& six = reinterpret_cast<sockaddr_in6&>(address);
@@ -19,7 +19,10 @@ uint64_t peer_of_text(const char* text) {
   } else {
     address.ss_family = AF_UNIX;
   }
-  return peer_of(address);
+  return address;
+}
+uint64_t peer_of_text(const char* text) {
+  return peer_of(address_of(text));
 }
 
 TEST(Peer, IsAnIpv4AddressOrAnIpv6Prefix) {
@@ -31,6 +34,14 @@ TEST(Peer, IsAnIpv4AddressOrAnIpv6Prefix) {
   EXPECT_NE(peer_of_text("2001:db8:1:2::7"), peer_of_text("2001:db8:1:3::7"));
   EXPECT_NE(peer_of_text("127.0.0.1"), peer_of_text("127.0.0.2"));
   EXPECT_EQ(peer_text(peer_of_text("::1")), "::1");
+}
+
+TEST(Peer, HasAWholeAddress) {
+  for (const char* const text : {"203.0.113.7", "2001:db8:1:2:3:4:5:6", "::1"}) {
+    EXPECT_EQ(to_text(ip_of(address_of(text)).value(), 128), text);
+  }
+  EXPECT_EQ(ip_of(address_of("::ffff:203.0.113.7")), ip_of(address_of("203.0.113.7")));
+  EXPECT_FALSE(ip_of(address_of("/run/weir.sock")));
 }
 
 TEST(Peer, IsZeroWithoutAnIpAddress) {

@@ -7,6 +7,7 @@
 
 #include "catalog/catalog.h"
 #include "frontends/backend.h"
+#include "frontends/http/check_rules.h"
 #include "frontends/namespace_consistency.h"
 #include "frontends/resp/script_commands.h"
 #include "rules/root_keys.h"
@@ -40,6 +41,7 @@ struct Service {
   telemetry::FrontendMetrics resp{};
   std::atomic<bool> draining{false};
   NamespaceConsistency namespaces{};
+  LiveCheckRules check_rules{};
   ScriptStore scripts{};
 };
 

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "frontends/address.h"
 #include "frontends/bytes.h"
+#include "frontends/client_address.h"
 #include "weir/executor.h"
 #include "weir/time.h"
 
@@ -62,6 +64,8 @@ class Session {
 
   // The client's address for metrics and the log; see peer.h.
   void set_peer(uint64_t peer) { peer_ = peer; }
+  // The whole address; nullopt: the client is at a Unix socket.
+  void set_peer_address(const std::optional<IpAddress>& address) { peer_address_ = address; }
 
   // Bytes that it buffers besides `in` and `out`.
   [[nodiscard]] virtual size_t buffered_bytes() const { return 0; }
@@ -82,6 +86,7 @@ class Session {
   Executor* executor_ = nullptr;
   std::shared_ptr<const Task> wake_;
   uint64_t peer_ = 0;
+  std::optional<IpAddress> peer_address_{};
   Trust trust_ = Trust::kUnauthenticated;
   size_t max_unread_ = kMaxUnread;
   size_t max_unsent_ = kMaxUnsent;

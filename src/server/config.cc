@@ -8,6 +8,9 @@
 #include <set>
 #include <sstream>
 
+#include "decide/validate.h"
+#include "server/check_section.h"
+
 namespace weir::server {
 namespace {
 
@@ -16,7 +19,7 @@ std::string known_names() {
   for (const Setting& setting : settings()) {
     names += (names.empty() ? "" : ", ") + setting.name;
   }
-  return names;
+  return names + ", " + kCheckSection;
 }
 
 ConfigProblem at(const YAML::Mark& mark, std::string text) {
@@ -65,7 +68,7 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
     const std::string name = pair.first.IsScalar() ? pair.first.Scalar() : "?";
     const auto setting = std::find_if(settings().begin(), settings().end(),
                                       [&](const Setting& known) { return known.name == name; });
-    if (setting == settings().end()) {
+    if (setting == settings().end() && name != kCheckSection) {
       problems.push_back(
           at(pair.first.Mark(),
              fmt::format("'{}' is not a setting; the settings are {}", name, known_names())));
@@ -73,6 +76,14 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
     }
     if (!seen.insert(name).second) {
       problems.push_back(at(pair.first.Mark(), fmt::format("{} is given twice", name)));
+      continue;
+    }
+    if (name == kCheckSection) {
+      if (pair.second.IsNull()) {
+        problems.push_back(at(pair.first.Mark(), fmt::format("{} is empty: add rules", name)));
+      } else {
+        read_check_section(pair.second, config.check, problems);
+      }
       continue;
     }
     if (!pair.second.IsScalar()) {
@@ -127,6 +138,16 @@ std::string find_conflict(const Config& config) {
   }
   if (const auto error = memory::error_in(config.memory_plan())) {
     return fmt::format("{}: {}", error->detail, error->fix);
+  }
+  for (const frontends::CheckRule& rule : config.check.rules) {
+    Request request = rule.request("x");
+    const auto level = config.namespace_consistency.find(rule.ns);
+    if (request.consistency || level == config.namespace_consistency.end()) continue;
+    request.consistency = level->second;
+    if (const auto error = decide::find_error(request)) {
+      return fmt::format("consistency is {} for the namespace '{}', but in the rule '{}' {}: {}",
+                         to_string(level->second), rule.ns, rule.name, error->detail, error->fix);
+    }
   }
   if (config.http && config.resp && *config.http == *config.resp && config.http->port != 0) {
     return fmt::format("http and resp are both '{}': use different ports", to_string(*config.http));

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/http/check_rules.h"
 #include "frontends/loop.h"
 #include "frontends/namespace_consistency.h"
 #include "ledgers/sql/ledger_address.h"
@@ -61,7 +62,8 @@ struct Config {
   ledgers::LedgerAddress ledger{};  // with LedgerChoice::kGiven
   std::string ledger_password_file{};
   bool clean_ledger = true;
-  std::string log{};  // a file; empty: standard error
+  std::string log{};              // a file; empty: standard error
+  frontends::CheckRules check{};  // from the file only
   // The text of each setting that was given; see apply().
   std::map<std::string, std::string> given{};
 
@@ -82,6 +84,9 @@ struct Config {
   }
   [[nodiscard]] std::string region_name() const { return region.empty() ? "local" : region; }
 };
+
+// The one name in a file that is not a setting, but a section: the rules of /v1/check.
+inline constexpr const char* kCheckSection = "check";
 
 struct Setting {
   std::string name;     // "http"

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "frontends/http/check_rules.h"
 #include "frontends/namespace_consistency.h"
 #include "rules/root_keys.h"
 #include "server/config.h"
@@ -23,6 +24,7 @@ void reopen_log(const std::string& path);
 struct ReloadTargets {
   Limiter& limiter;
   frontends::NamespaceConsistency& namespaces;
+  frontends::LiveCheckRules& check_rules;
   rules::RootKeys& keys;
   bool key_is_in_folder = false;
 };

@@ -314,6 +314,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
       .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
 
   service.namespaces.replace(config.namespace_consistency);
+  service.check_rules.replace(config.check);
   const frontends::LoopLimits limits = limits_of(config, threads);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < threads; ++i) {
@@ -375,6 +376,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   manager.ready();
   const ReloadTargets targets{.limiter = limiter,
                               .namespaces = service.namespaces,
+                              .check_rules = service.check_rules,
                               .keys = keys,
                               .key_is_in_folder = root_key.from_folder};
   const StopReason end =

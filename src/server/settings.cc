@@ -326,6 +326,7 @@ std::vector<std::string> changed_settings(const Config& before, const Config& af
       names.push_back(setting.name);
     }
   }
+  if (live && before.check != after.check) names.emplace_back(kCheckSection);
   return names;
 }
 

@@ -15,8 +15,7 @@ enum class HttpError : uint8_t {
   kMissingKey,        // no Authorization header
   kMalformedKey,      // an Authorization header without a bearer token
   kWrongKey,          // a key that this server does not accept
-  kTooManyRequests,   // of this key
-  kForbidden,         // the key lacks a permission
+  kForbidden,  // the key lacks a permission, or a denial for gateways that know only 401 and 403
   kUnknownPath,
   kNotFound,  // a record that does not exist, or that the key must not know of
   kMethodNotAllowed,
@@ -25,6 +24,7 @@ enum class HttpError : uint8_t {
   kBodyTooLarge,
   kContentEncoding,  // anything but identity
   kExpectation,      // anything but 100-continue
+  kTooManyRequests,  // a denial
   kHeadTooLarge,
   kTransferEncoding,  // anything but chunked
   kUnavailable,       // the server refuses the connection or the request for now
@@ -48,7 +48,6 @@ inline constexpr HttpErrorInfo kHttpErrors[] = {
     {HttpError::kMissingKey, 400, "Bad Request", "bad_request"},
     {HttpError::kMalformedKey, 400, "Bad Request", "bad_request"},
     {HttpError::kWrongKey, 401, "Unauthorized", "unauthorized"},
-    {HttpError::kTooManyRequests, 429, "Too Many Requests", "too_many_requests"},
     {HttpError::kForbidden, 403, "Forbidden", "forbidden"},
     {HttpError::kUnknownPath, 404, "Not Found", "not_found"},
     {HttpError::kNotFound, 404, "Not Found", "not_found"},
@@ -58,6 +57,7 @@ inline constexpr HttpErrorInfo kHttpErrors[] = {
     {HttpError::kBodyTooLarge, 413, "Content Too Large", "content_too_large"},
     {HttpError::kContentEncoding, 415, "Unsupported Media Type", "unsupported_media_type"},
     {HttpError::kExpectation, 417, "Expectation Failed", "expectation_failed"},
+    {HttpError::kTooManyRequests, 429, "Too Many Requests", "too_many_requests"},
     {HttpError::kHeadTooLarge, 431, "Request Header Fields Too Large", "header_too_large"},
     {HttpError::kTransferEncoding, 501, "Not Implemented", "not_implemented"},
     {HttpError::kUnavailable, 503, "Service Unavailable", "unavailable"},

@@ -37,12 +37,15 @@ bool is_field_value(std::string_view text) {
   return true;
 }
 
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
 // `name` is in lower case.
 bool is_name(std::string_view text, std::string_view name) {
   if (text.size() != name.size()) return false;
   for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] + 32) : text[i];
-    if (c != name[i]) return false;
+    if (lower(text[i]) != name[i]) return false;
   }
   return true;
 }
@@ -101,7 +104,9 @@ HttpFault read_request_line(std::string_view line, HttpHead& head) {
     return {HttpError::kMalformedRequest, "the request line does not end in a version"};
   }
   head.minor_version = version[7] - '0';
-  target = target.substr(0, target.find('?'));
+  const size_t query = std::min(target.find('?'), target.size());
+  head.query = target.substr(std::min(query + 1, target.size()));
+  target = target.substr(0, query);
   if (!target.starts_with('/') && target != "*") {
     // http://host/path, as to a proxy.
     const size_t scheme = target.find("://");
@@ -120,6 +125,7 @@ struct Seen {
   bool length = false;
   bool encoding = false;
   bool close = false;
+  bool encoded = false;
 };
 
 HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
@@ -136,6 +142,7 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
       if (is_name(name, "host")) {
         if (seen.host) return {HttpError::kMalformedRequest, "two Host headers"};
         seen.host = true;
+        head.host = value;
       }
       break;
     case 6:
@@ -143,6 +150,11 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
         if (!is_name(value, "100-continue"))
           return {HttpError::kExpectation, "only Expect: 100-continue is supported"};
         head.expects_continue = true;
+      } else if (is_name(name, "prefer")) {
+        each_element(value, [&](std::string_view preference) {
+          if (is_name(before_blanks(preference.substr(0, preference.find(';'))), "status=429"))
+            head.prefers_429 = true;
+        });
       }
       break;
     case 10:
@@ -169,10 +181,7 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
       }
       break;
     case 16:
-      if (is_name(name, "content-encoding") && !is_name(value, "identity")) {
-        return {HttpError::kContentEncoding,
-                "only Content-Encoding: identity is supported: send the body unencoded"};
-      }
+      if (is_name(name, "content-encoding") && !is_name(value, "identity")) seen.encoded = true;
       break;
     case 17:
       if (is_name(name, "transfer-encoding")) {
@@ -190,6 +199,21 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
 
 }  // namespace
 
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
+
+bool HttpFields::next(HttpField& field) {
+  if (rest_.empty()) return false;
+  const size_t end = rest_.find('\r');
+  const std::string_view line = rest_.substr(0, end);
+  const size_t colon = line.find(':');
+  field = {.name = line.substr(0, colon), .value = trimmed(line.substr(colon + 1))};
+  rest_.remove_prefix(end + 2);
+  return true;
+}
+
 size_t leading_empty_lines(std::string_view in) {
   size_t at = 0;
   while (in.substr(at).starts_with("\r\n")) at += 2;
@@ -205,6 +229,7 @@ HttpParseStatus parse_http_head(std::string_view in, HttpHead& head, HttpFault& 
   };
   Seen seen;
   size_t at = 0;
+  size_t fields = 0;  // where they begin
   for (size_t lines = 0;; ++lines) {
     const size_t newline = in.find('\n', at);
     const size_t end = std::min(newline, in.size());
@@ -220,9 +245,13 @@ HttpParseStatus parse_http_head(std::string_view in, HttpHead& head, HttpFault& 
     const HttpFault fault_in_line =
         lines == 0 ? read_request_line(line, head) : read_field(line, head, seen);
     if (fault_in_line.error != HttpError::kNone) return invalid(fault_in_line);
-    if (lines == 0) head.keep_alive = head.minor_version >= 1;
+    if (lines == 0) {
+      head.keep_alive = head.minor_version >= 1;
+      fields = at;
+    }
   }
   head.bytes = at;
+  head.fields = in.substr(fields, at - 2 - fields);
   if (seen.close) head.keep_alive = false;
   if (seen.length && seen.encoding) {
     return invalid({HttpError::kMalformedRequest, "both Content-Length and Transfer-Encoding"});
@@ -233,6 +262,11 @@ HttpParseStatus parse_http_head(std::string_view in, HttpHead& head, HttpFault& 
     return invalid({HttpError::kMalformedRequest, "no Host header"});
   if (head.body_bytes() > kMaxHttpBody)
     return invalid({HttpError::kBodyTooLarge, "the body has more than 1 MiB"});
+  // Without a body the header describes another request, for which a gateway asks.
+  if (seen.encoded && (head.chunked || head.body_bytes() > 0)) {
+    return invalid({HttpError::kContentEncoding,
+                    "only Content-Encoding: identity is supported: send the body unencoded"});
+  }
   if (head.minor_version == 0) head.expects_continue = false;  // HTTP/1.0 has no 100 Continue
   return HttpParseStatus::kComplete;
 }

@@ -30,15 +30,38 @@ struct HttpFault {
 struct HttpHead {
   std::string_view method = {};
   std::string_view path = {};  // without the query
+  std::string_view query = {};
+  std::string_view host = {};
+  std::string_view fields = {};  // all header lines; HttpFields reads them
   std::optional<std::string_view> authorization = {};
   std::optional<size_t> content_length = {};
   bool chunked = false;
   int minor_version = 1;
   bool keep_alive = true;
   bool expects_continue = false;
-  size_t bytes = 0;  // of the head, its empty line included
+  bool prefers_429 = false;  // Prefer: status=429
+  size_t bytes = 0;          // of the head, its empty line included
 
   [[nodiscard]] size_t body_bytes() const { return content_length.value_or(0); }
+};
+
+struct HttpField {
+  std::string_view name = {};
+  std::string_view value = {};  // without blanks at its ends
+};
+
+// Whether two texts are equal but for the case of ASCII letters.
+[[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b);
+
+// The headers of a head that was parsed, one after the other.
+class HttpFields {
+ public:
+  explicit HttpFields(const HttpHead& head) : rest_(head.fields) {}
+  // False: there are no more.
+  [[nodiscard]] bool next(HttpField& field);
+
+ private:
+  std::string_view rest_;
 };
 
 enum class HttpParseStatus : uint8_t { kComplete, kIncomplete, kInvalid };

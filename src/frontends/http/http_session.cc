@@ -92,6 +92,7 @@ bool HttpSession::process_one(Bytes& in, Bytes& out) {
     return true;
   }
   const Route* const route = serve_head(head);
+  if (waiting_) return false;
   if (route == nullptr) {
     send_without_body(head, in, out);
     return true;
@@ -117,6 +118,7 @@ bool HttpSession::process_one(Bytes& in, Bytes& out) {
     return true;
   }
   close_ = !head.keep_alive || is_last(arrived - raw);
+  prefers_429_ = head.prefers_429;
   (this->*route->serve)(in.unread().substr(head.bytes, decoded));
   if (waiting_) return false;
   send(&head, out);
@@ -159,6 +161,10 @@ bool HttpSession::is_last(size_t behind) {
 
 const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
   begin_response();
+  if (is_check_path(head.path)) {
+    check(head);
+    return nullptr;
+  }
   const Route* route = std::find_if(kRoutes.begin(), kRoutes.end(),
                                     [&](const Route& known) { return known.path == head.path; });
   if (route == kRoutes.end()) {
@@ -394,6 +400,7 @@ void HttpSession::limit_or_peek(std::string_view body, catalog::Verb verb) {
   Verdict& verdict = *scratch_.verdict[0];
   if (scratch_.resolved[0].denies_all) set_limit_of_zero(verdict);
   service_.http.add_decision(verdict.outcome, verdict.basis);
+  apply_preference(verdict.outcome);
   append_limit_response(scratch_.body, scratch_.id_state, verdict, scratch_.resolved[0]);
   append_rate_limit_fields(scratch_.fields, now_, request, verdict);
 }
@@ -414,6 +421,7 @@ void HttpSession::multi_limit(std::string_view body) {
     if (scratch_.resolved[i].denies_all) set_limit_of_zero(batch->items[i]);
   }
   service_.http.add_batch(batch->outcome, batch->items);
+  apply_preference(batch->outcome);
   const size_t tightest =
       append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many,
                                   scratch_.identifiers, scratch_.resolved, *batch);
@@ -479,6 +487,52 @@ void HttpSession::finish(const CatalogReply& reply) {
     out.append_all(std::string_view(R"(,"pagination":)"), std::string_view(reply.pagination));
   }
   out.append('}');
+}
+
+void HttpSession::apply_preference(Outcome outcome) {
+  if (!prefers_429_ || outcome == Outcome::kAdmitted) return;
+  set_status(HttpError::kTooManyRequests);
+  scratch_.fields.append("Preference-Applied: status=429\r\n");
+}
+
+// A check that waits continues with the rules that it began with.
+void HttpSession::check(const HttpHead& head) {
+  CheckRequest& check = scratch_.check;
+  check.read(head);
+  // A request that waits for a store was authenticated before.
+  if (pending_ == nullptr && !authenticate(check.with_key(head))) return;
+  if (pending_ == nullptr) check_rules_ = &service_.check_rules.current();
+  const auto denied_status = check.denied_status(*check_rules_);
+  if (!denied_status) {
+    return fail(HttpError::kMalformedRequest,
+                "the parameter denied is neither 403 nor 429: send ?denied=403 or ?denied=429");
+  }
+  content_type_ = "text/plain; charset=utf-8";
+  check.match(*check_rules_, peer_address_, scratch_.many);
+  if (scratch_.many.empty()) return;
+  if (pending_ == nullptr && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return;
+  const bool one = scratch_.many.size() == 1;
+  if (one) scratch_.one[0] = scratch_.many[0];
+  if (!(one ? decide_one() : decide_many())) return;
+  if (one) scratch_.many[0] = scratch_.one[0];
+  const bool decided = one ? scratch_.verdict[0].ok() : scratch_.batch->ok();
+  if (!decided) {
+    const Error& error = one ? scratch_.verdict[0].error() : scratch_.batch->error();
+    return fail(HttpError::kUnavailable, error.detail);
+  }
+  const std::span<Verdict> items =
+      one ? std::span<Verdict>(&*scratch_.verdict[0], 1) : (*scratch_.batch)->items;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (scratch_.resolved[i].denies_all) set_limit_of_zero(items[i]);
+  }
+  const Outcome outcome = one ? items[0].outcome : (*scratch_.batch)->outcome;
+  service_.http.add_batch(outcome, items);
+  const size_t tightest = tightest_of(items);
+  append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], items[tightest],
+                           check.rule(tightest).name);
+  if (outcome == Outcome::kAdmitted) return;
+  set_status(*denied_status == 403 ? HttpError::kForbidden : HttpError::kTooManyRequests);
+  scratch_.body.append("rate limit exceeded\n");
 }
 
 void HttpSession::healthz(std::string_view) {

@@ -11,6 +11,7 @@
 
 #include "frontends/access.h"
 #include "frontends/http/catalog_api.h"
+#include "frontends/http/check_request.h"
 #include "frontends/http/http_errors.h"
 #include "frontends/http/http_parser.h"
 #include "frontends/http/limit_body.h"
@@ -35,6 +36,7 @@ struct HttpScratch {
   std::shared_ptr<const catalog::Snapshot> pinned;  // which `resolved` points into after a wait
   Identifiers after_reset;
   CatalogReader catalog;
+  CheckRequest check;
   std::optional<Result<BatchVerdict>> batch{};
   Bytes body;                // of the response
   Bytes fields;              // headers beyond those of every response
@@ -101,6 +103,10 @@ class HttpSession final : public Session {
   void peek(std::string_view body) { limit_or_peek(body, catalog::Verb::kPeek); }
   void multi_limit(std::string_view body);
   void catalog_call(std::string_view body);
+  // /v1/check: decides by the head alone.
+  void check(const HttpHead& head);
+  // The status of a denial that the client prefers.
+  void apply_preference(Outcome outcome);
   void healthz(std::string_view body);
   void readyz(std::string_view body);
   void metrics(std::string_view body);
@@ -130,6 +136,8 @@ class HttpSession final : public Session {
   Access access_;         // of that
   const CatalogOperation* operation_ = nullptr;  // of the current request; null: a route
   size_t to_skip_ = 0;                           // bytes of a body that is ignored
+  bool prefers_429_ = false;
+  const CheckRules* check_rules_ = nullptr;  // of a check that waits
 
   // The current response.
   int status_ = 200;

@@ -422,7 +422,7 @@ TEST(HttpSession, ClosesAfterAnInvalidRequest) {
            std::string(kKey) + "\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
        error("400", "Bad Request", "a chunk has no valid size", "bad_request",
              "Connection: close\r\n")},
-      {get("/", "Content-Encoding: gzip\r\n"),
+      {get("/", "Content-Encoding: gzip\r\nContent-Length: 1\r\n"),
        error("415", "Unsupported Media Type",
              "only Content-Encoding: identity is supported: send the body unencoded",
              "unsupported_media_type", "Accept-Encoding: identity\r\nConnection: close\r\n")},

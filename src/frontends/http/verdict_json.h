@@ -84,14 +84,14 @@ inline size_t append_multi_limit_response(Bytes& out, uint64_t& id_state,
   return tightest;
 }
 
-// draft-ietf-httpapi-ratelimit-headers-11, with one policy.
+// draft-ietf-httpapi-ratelimit-headers-11, with one policy, whose name needs no escape.
 inline void append_rate_limit_fields(Bytes& fields, Instant now, const Request& request,
-                                     const Verdict& verdict) {
-  fields.append_all(std::string_view("RateLimit-Policy: \"default\";q="), verdict.limit,
-                    std::string_view(";w="), seconds_up(request.duration),
-                    std::string_view("\r\nRateLimit: \"default\";r="), verdict.remaining,
-                    std::string_view(";t="), seconds_up(verdict.reset - now.wall),
-                    std::string_view("\r\n"));
+                                     const Verdict& verdict, std::string_view policy = "default") {
+  fields.append_all(std::string_view("RateLimit-Policy: \""), policy, std::string_view("\";q="),
+                    verdict.limit, std::string_view(";w="), seconds_up(request.duration),
+                    std::string_view("\r\nRateLimit: \""), policy, std::string_view("\";r="),
+                    verdict.remaining, std::string_view(";t="),
+                    seconds_up(verdict.reset - now.wall), std::string_view("\r\n"));
   if (verdict.retry_after) {
     fields.append_all(std::string_view("Retry-After: "), seconds_up(*verdict.retry_after),
                       std::string_view("\r\n"));

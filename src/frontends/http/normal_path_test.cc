@@ -1,0 +1,71 @@
+#include "frontends/http/normal_path.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::frontends {
+namespace {
+
+std::string normal(std::string_view target) {
+  std::string path = "left over";
+  normalize_path(target, path);
+  return path;
+}
+
+TEST(NormalPath, IsTheSameForAllSpellings) {
+  for (const auto& [target, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"/login", "/login"},
+           {"/login?a=/b", "/login"},
+           {"/login#a?b", "/login"},
+           {"//login", "/login"},
+           {"/./login", "/login"},
+           {"/%6Cogin", "/login"},
+           {"/%6c%6F%67in", "/login"},
+           {"/x/../login", "/login"},
+           {"/x/%2e%2E/login", "/login"},
+           {"/../../login", "/login"},
+           {"login", "/login"},
+           {"http://host:80/login", "/login"},
+           {"https://host?x", "/"},
+           {"http://host", "/"},
+           {"", "/"},
+           {"?a", "/"},
+           {"*", "/*"},
+           {"/login/", "/login/"},
+           {"/login/.", "/login/"},
+           {"/a/b/..", "/a/"},
+           {"/a/b/../", "/a/"},
+           {"/a//b", "/a/b"},
+           {"/...", "/..."},
+           {"/LOGIN", "/LOGIN"},
+           {"/a%2fb", "/a%2Fb"},
+           {"/a%3fb%23", "/a%3Fb%23"},
+           {"/100%", "/100%25"},
+           {"/%zz", "/%25zz"},
+           {"/%%341", "/%2541"},
+           {"/%2541", "/%2541"},
+           {"/a%00%0a", "/a%00%0A"},
+           {"/caf%c3%a9", "/caf\xc3\xa9"},
+           {"/a://b/../c", "/a:/c"},
+       }) {
+    EXPECT_EQ(normal(target), expected) << target;
+  }
+}
+
+RC_GTEST_PROP(NormalPath, DoesNotChangeAgain, (const std::vector<uint8_t>& choices)) {
+  constexpr std::string_view kPieces[] = {"/", ".", "%", "2", "5", "e", "F", "?", "#", "a", "\n"};
+  std::string target;
+  for (const uint8_t choice : choices) target += kPieces[choice % std::size(kPieces)];
+  const std::string once = normal(target);
+  RC_ASSERT(normal(once) == once);
+  RC_ASSERT(once.starts_with('/'));
+  RC_ASSERT(once.find("//") == std::string::npos);
+  RC_ASSERT((once + "/").find("/../") == std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir::frontends

@@ -1,0 +1,338 @@
+#include "server/check_section.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "decide/validate.h"
+#include "frontends/http/normal_path.h"
+#include "server/config_values.h"
+
+namespace weir::server {
+namespace {
+
+using frontends::CheckMatch;
+using frontends::CheckRule;
+using frontends::CheckRules;
+
+using Problems = std::vector<ConfigProblem>;
+
+// A missing value has no position of its own.
+YAML::Mark mark_of(const YAML::Node& value, const YAML::Mark& otherwise) {
+  return value.IsNull() || value.Mark().is_null() ? otherwise : value.Mark();
+}
+
+// The entries of a map, with problems for wrong, repeated and unknown names.
+class YamlMap {
+ public:
+  // `what` names the section in problems; empty `names` allow all.
+  YamlMap(const YAML::Node& node, const YAML::Mark& mark, std::string_view what,
+          std::span<const std::string_view> names, Problems& problems)
+      : mark_(mark_of(node, mark)), what_(what), problems_(problems) {
+    if (!node.IsMap()) {
+      add(mark_, fmt::format("{} must be pairs of 'name: value'", what));
+      return;
+    }
+    for (const auto& pair : node) {
+      const std::string name = pair.first.IsScalar() ? pair.first.Scalar() : "?";
+      const YAML::Mark at = pair.first.Mark();
+      if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+        add(at, fmt::format("'{}' is not a part of {}; its parts are {}", name, what,
+                            fmt::join(names, ", ")));
+      } else if (!entries_.emplace(name, Entry{at, pair.second}).second) {
+        add(at, fmt::format("{} is given twice", name));
+      }
+    }
+  }
+
+  struct Entry {
+    YAML::Mark name;
+    YAML::Node value;
+    [[nodiscard]] YAML::Mark mark() const { return mark_of(value, name); }
+  };
+  [[nodiscard]] const std::map<std::string, Entry, std::less<>>& entries() const {
+    return entries_;
+  }
+  [[nodiscard]] const Entry* find(std::string_view name) const {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
+  [[nodiscard]] YAML::Mark mark() const { return mark_; }
+  // The position of a value, or of the section without it.
+  [[nodiscard]] YAML::Mark mark_of_entry(std::string_view name) const {
+    const Entry* const entry = find(name);
+    return entry == nullptr ? mark_ : entry->mark();
+  }
+
+  void add(const YAML::Mark& mark, std::string text) {
+    problems_.push_back(
+        {.line = mark.line + 1, .column = mark.column + 1, .text = std::move(text)});
+  }
+  void refuse(std::string_view name, const Entry& entry, const std::string& error) {
+    add(entry.mark(), fmt::format("{} is '{}': it {}", name, entry.value.Scalar(), error));
+  }
+
+  // Reads a value with `read`, which returns the error or an empty text. Absent: nothing.
+  template <typename Read>
+  void value(std::string_view name, const Read& read) {
+    const Entry* const entry = find(name);
+    if (entry == nullptr) return;
+    if (!entry->value.IsScalar()) {
+      return add(entry->mark(), fmt::format("{} must be a single value", name));
+    }
+    const std::string error = read(entry->value.Scalar());
+    if (!error.empty()) refuse(name, *entry, error);
+  }
+
+  // Reads each value of a list, or a single value. Absent: nothing.
+  template <typename Read>
+  void list(std::string_view name, const Read& read) {
+    const Entry* const entry = find(name);
+    if (entry == nullptr) return;
+    const auto each = [&](const YAML::Node& item) {
+      const Entry one{entry->name, item};
+      if (!item.IsScalar()) {
+        return add(one.mark(), fmt::format("{} must be a list of single values", name));
+      }
+      const std::string error = read(item.Scalar());
+      if (!error.empty()) refuse(name, one, error);
+    };
+    if (!entry->value.IsSequence()) return each(entry->value);
+    for (const auto& item : entry->value) each(item);
+  }
+
+  void require(std::string_view name) {
+    if (find(name) == nullptr) add(mark_, fmt::format("{} has no {}: add it", what_, name));
+  }
+
+ private:
+  std::map<std::string, Entry, std::less<>> entries_;
+  YAML::Mark mark_;
+  std::string what_;
+  Problems& problems_;
+};
+
+bool is_token(const std::string& text) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), fits);
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  return text;
+}
+
+std::string read_path(const std::string& text, CheckMatch& match) {
+  match.path_is_prefix = text.ends_with('*');
+  match.path = text.substr(0, text.size() - (match.path_is_prefix ? 1 : 0));
+  std::string normal;
+  frontends::normalize_path(match.path, normal);
+  if (match.path == normal) return {};
+  return fmt::format("must be a path in normal form, like '{}'",
+                     normal + (match.path_is_prefix ? "*" : ""));
+}
+
+void read_match(const YamlMap::Entry& entry, CheckMatch& match, Problems& problems) {
+  constexpr std::string_view kNames[] = {"method", "path", "host", "headers"};
+  YamlMap section(entry.value, entry.name, "match", kNames, problems);
+  section.list("method", [&](const std::string& text) -> std::string {
+    if (!is_token(text)) return "must be a method, like POST";
+    match.methods.push_back(text);
+    return {};
+  });
+  section.value("path", [&](const std::string& text) { return read_path(text, match); });
+  section.value("host", [&](const std::string& text) -> std::string {
+    const bool port = text.find(':') != std::string::npos && !text.ends_with(']');
+    if (text.empty() || port || text.ends_with('.') || text.find_first_of("/* \t") != text.npos) {
+      return "must be a host name without a port, like api.example.com";
+    }
+    match.host = lower(text);
+    return {};
+  });
+  const YamlMap::Entry* const headers = section.find("headers");
+  if (headers == nullptr) return;
+  YamlMap values(headers->value, headers->name, "headers", {}, problems);
+  for (const auto& [name, value] : values.entries()) {
+    if (!is_token(name)) {
+      values.add(value.name, fmt::format("'{}' is not the name of a header", name));
+    } else if (!value.value.IsScalar()) {
+      values.add(value.mark(), fmt::format("{} must be a single value; \"\" if the header must be "
+                                           "missing",
+                                           name));
+    } else {
+      match.headers.emplace_back(lower(name), value.value.Scalar());
+    }
+  }
+}
+
+// A whole number, then ms, s, m, h or d.
+std::string read_duration(const std::string& text, Millis& value) {
+  const std::pair<std::string_view, uint64_t> units[] = {
+      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+  constexpr auto kMax = static_cast<uint64_t>(kMaxDuration.count());
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  for (const auto& [unit, factor] : units) {
+    uint64_t number = 0;
+    if (text.substr(digits) != unit ||
+        !read_number(text.substr(0, digits), {0, kMax / factor}, number).empty()) {
+      continue;
+    }
+    value = Millis(static_cast<int64_t>(number * factor));
+    if (value >= kMinDuration) return {};
+  }
+  return "must be a time from 100ms to 30d, like 500ms, 60s, 5m, 1h or 1d";
+}
+
+// A name that `parse` knows.
+template <typename Parse, typename Value>
+std::string read_choice(const std::string& text, const Parse& parse, std::string_view choices,
+                        Value& value) {
+  const auto known = parse(text);
+  if (!known) return fmt::format("must be {}", choices);
+  value = *known;
+  return {};
+}
+
+// The request as the limiter will see it. Its field names are those of the section.
+void check_request(const CheckRule& rule, YamlMap& section) {
+  if (const auto error = decide::find_error(rule.request("x"))) {
+    const std::string name = error->field == "on_origin_loss" ? "on-origin-loss" : error->field;
+    return section.add(section.mark_of_entry(name),
+                       fmt::format("{}: {}", error->detail, error->fix));
+  }
+  if (const Count most = rule.burst.value_or(rule.limit); rule.cost > most) {
+    section.add(section.mark_of_entry("cost"),
+                fmt::format("cost is {}, but {} admits at most {} at once: choose a smaller cost",
+                            rule.cost, rule.burst ? "burst" : "limit", most));
+  }
+}
+
+void read_rule(const YAML::Node& node, const YAML::Mark& list, CheckRule& rule,
+               Problems& problems) {
+  constexpr std::string_view kNames[] = {"name",  "match",       "namespace",     "identifier",
+                                         "limit", "duration",    "cost",          "algorithm",
+                                         "burst", "consistency", "on-origin-loss"};
+  const size_t before = problems.size();
+  YamlMap section(node, list, "a rule", kNames, problems);
+  if (!node.IsMap()) return;
+  for (const std::string_view name : {"name", "identifier", "limit", "duration"}) {
+    section.require(name);
+  }
+  section.value("name", [&](const std::string& text) { return read_name(text, rule.name); });
+  rule.ns = rule.name;
+  section.value("namespace", [&](const std::string& text) -> std::string {
+    if (text.empty() || text.size() > kMaxNameBytes) {
+      return fmt::format("must have 1 to {} bytes", kMaxNameBytes);
+    }
+    rule.ns = text;
+    return {};
+  });
+  if (const YamlMap::Entry* const match = section.find("match")) {
+    read_match(*match, rule.match, problems);
+  }
+  section.value("identifier", [&](const std::string& text) {
+    return frontends::parse_identifier(text, rule.identifier);
+  });
+  section.value("limit", [&](const std::string& text) {
+    return assign(text, {1, kMaxLimit}, rule.limit);
+  });
+  section.value("duration",
+                [&](const std::string& text) { return read_duration(text, rule.duration); });
+  section.value("cost", [&](const std::string& text) {
+    return assign(text, {0, kMaxLimit}, rule.cost);
+  });
+  section.value("burst", [&](const std::string& text) {
+    return assign(text, {1, kMaxLimit}, rule.burst.emplace());
+  });
+  section.value("algorithm", [&](const std::string& text) {
+    return read_choice(text, algorithm_from,
+                       "sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
+                       "token_bucket",
+                       rule.algorithm);
+  });
+  section.value("consistency", [&](const std::string& text) {
+    return read_choice(text, consistency_from, "converge, exact or relaxed", rule.consistency);
+  });
+  section.value("on-origin-loss", [&](const std::string& text) {
+    return read_choice(text, on_origin_loss_from, "local, deny or share", rule.on_origin_loss);
+  });
+  if (problems.size() == before) check_request(rule, section);
+}
+
+void read_rules(const YamlMap::Entry& entry, CheckRules& rules, YamlMap& section,
+                Problems& problems) {
+  if (!entry.value.IsSequence()) {
+    return section.add(entry.mark(), "rules must be a list: begin each rule with '- name: ...'");
+  }
+  if (entry.value.size() > frontends::kMaxCheckRules) {
+    return section.add(entry.mark(), fmt::format("rules has {} rules: it must have at most {}",
+                                                 entry.value.size(), frontends::kMaxCheckRules));
+  }
+  std::set<std::string> names;
+  for (const auto& node : entry.value) {
+    CheckRule rule;
+    read_rule(node, entry.mark(), rule, problems);
+    if (!rule.name.empty() && !names.insert(rule.name).second) {
+      section.add(mark_of(node, entry.mark()),
+                  fmt::format("name is '{}', as of another rule: choose another name", rule.name));
+    }
+    rules.rules.push_back(std::move(rule));
+  }
+}
+
+}  // namespace
+
+void read_check_section(const YAML::Node& node, CheckRules& rules, Problems& problems) {
+  constexpr std::string_view kNames[] = {"denied-status", "trusted-proxies", "address-header",
+                                         "ipv6-prefix", "rules"};
+  const auto before = static_cast<std::ptrdiff_t>(problems.size());
+  YamlMap section(node, node.Mark(), "check", kNames, problems);
+  section.value("denied-status", [&](const std::string& text) -> std::string {
+    if (text != "403" && text != "429") return "must be 403 or 429";
+    rules.denied_status = text == "403" ? 403 : 429;
+    return {};
+  });
+  section.list("trusted-proxies", [&](const std::string& text) -> std::string {
+    const auto network = frontends::parse_network(text);
+    if (!network && text != "unix") {
+      return "must be an address or a network without host bits, like 127.0.0.1, 10.0.0.0/8 or "
+             "2001:db8::/32, or unix";
+    }
+    if (network) rules.address.trusted_proxies.push_back(*network);
+    if (!network) rules.address.trust_unix = true;
+    return {};
+  });
+  section.value("address-header", [&](const std::string& text) -> std::string {
+    if (text != "x-forwarded-for" && text != "forwarded") {
+      return "must be x-forwarded-for or forwarded";
+    }
+    rules.address.header = text == "forwarded" ? frontends::AddressHeader::kForwarded
+                                               : frontends::AddressHeader::kXForwardedFor;
+    return {};
+  });
+  section.value("ipv6-prefix", [&](const std::string& text) {
+    return assign(text, {32, 128}, rules.address.ipv6_prefix);
+  });
+  if (const YamlMap::Entry* const entry = section.find("rules")) {
+    read_rules(*entry, rules, section, problems);
+  }
+  std::stable_sort(problems.begin() + before, problems.end(),
+                   [](const ConfigProblem& a, const ConfigProblem& b) {
+                     return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+                   });
+}
+
+}  // namespace weir::server
