@@ -12,7 +12,7 @@
 namespace weir::catalog {
 namespace {
 
-const std::string kWorkspace(kDefaultWorkspace);
+const std::string kHome(kDefaultWorkspace);
 const Author kAuthor{.actor = "root", .now = WallTime(Millis(1000))};
 
 struct File {
@@ -26,7 +26,7 @@ struct File {
 };
 
 Namespace api() {
-  return new_namespace(kWorkspace, "api", kAuthor.now);
+  return new_namespace(kHome, "api", kAuthor.now);
 }
 
 CatalogWrite override_of(const std::string& identifier, Count limit) {
@@ -37,7 +37,7 @@ CatalogWrite override_of(const std::string& identifier, Count limit) {
 // The limit that a snapshot has for an identifier; 0: none.
 Count limit_in(const Catalog& catalog, const std::string& identifier) {
   const auto snapshot = catalog.snapshot();
-  const NamespaceView* const view = snapshot->find_workspace(kWorkspace)->find("api");
+  const NamespaceView* const view = snapshot->find_workspace(kHome)->find("api");
   if (view == nullptr || !view->overrides) return 0;
   const Override* const found = view->overrides->find(identifier);
   return found == nullptr ? 0 : found->limit;
@@ -99,7 +99,7 @@ TEST(SqlCatalog, KeepsNamesOfAnyBytes) {
   const auto store = file.open();
   std::string name;
   for (int c = 0; c < 256; ++c) name += static_cast<char>(c);
-  const Namespace ns = new_namespace(kWorkspace, name, kAuthor.now);
+  const Namespace ns = new_namespace(kHome, name, kAuthor.now);
   ASSERT_TRUE(store->write(std::vector{set_namespace(kAuthor, ns, "namespace.create")}));
   EXPECT_EQ(store->read_after({}, 10)->at(0).name, name);
 }
@@ -109,13 +109,13 @@ TEST(SqlCatalog, RecordsWhoChangedWhat) {
   const auto store = file.open();
   ASSERT_TRUE(store->write(std::vector{override_of("a", 1)}));
   ASSERT_TRUE(store->write(std::vector{override_of("a", 2)}));
-  const auto entries = store->read_audit(kWorkspace, 100, 10);
+  const auto entries = store->read_audit(kHome, 100, 10);
   ASSERT_EQ(entries->size(), 2U);
   EXPECT_EQ((*entries)[0].revision, 2U);
   EXPECT_EQ((*entries)[0].actor, "root");
   EXPECT_EQ((*entries)[0].action, "override.set");
   EXPECT_NE((*entries)[0].detail.find("limit 2"), std::string::npos);
-  EXPECT_EQ(store->read_audit(kWorkspace, 2, 10)->size(), 1U);
+  EXPECT_EQ(store->read_audit(kHome, 2, 10)->size(), 1U);
   EXPECT_TRUE(store->read_audit("ws_other", 100, 10)->empty());
 }
 

@@ -335,7 +335,7 @@ TEST_F(LoopTest, DelaysTheResponseToAWrongKeyAndContinues) {
   start({.wrong_key_delay = Millis(50)});
   SocketClient resp(resp_port_);
   resp.send("AUTH wrong\r\nPING\r\n");
-  EXPECT_EQ(resp.read_lines(2), "-WRONGPASS invalid root key\r\n+PONG\r\n");
+  EXPECT_EQ(resp.read_lines(2), "-WRONGPASS invalid key\r\n+PONG\r\n");
   SocketClient http(http_port_);
   http.send(
       "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n"

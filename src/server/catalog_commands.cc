@@ -18,7 +18,6 @@
 #include "catalog/changes.h"
 #include "catalog/sql_catalog.h"
 #include "platform/entropy.h"
-#include "server/config_values.h"
 #include "server/other_regions.h"
 
 namespace weir::server {
@@ -155,17 +154,18 @@ std::string with_spaces(const std::vector<std::string>& texts) {
   return text.empty() ? "-" : text;
 }
 
+// A whole number, then ms, s, m, h or d.
 Millis time_of(const char* option, const std::string& text) {
-  Millis value{};
-  // Days, which read_time() does not know.
-  if (text.size() > 1 && text.back() == 'd' &&
-      text.find_first_not_of("0123456789") == text.size() - 1 && text.size() < 7) {
-    return std::chrono::hours(24) * std::stoi(text);
+  const std::pair<std::string_view, int64_t> units[] = {
+      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+  constexpr size_t kMaxDigits = 9;
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  for (const auto& [unit, factor] : units) {
+    if (digits == 0 || digits > kMaxDigits || text.substr(digits) != unit) continue;
+    return Millis(std::stoll(text.substr(0, digits)) * factor);
   }
-  const std::string error = read_time(text, value);
-  if (!error.empty())
-    throw CLI::ValidationError(option, fmt::format("is '{}': it {}", text, error));
-  return value;
+  throw CLI::ValidationError(
+      option, fmt::format("is '{}': it must be a time, like 500ms, 60s, 5m, 1h or 90d", text));
 }
 
 }  // namespace

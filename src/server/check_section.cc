@@ -15,6 +15,7 @@
 #include "decide/validate.h"
 #include "frontends/http/normal_path.h"
 #include "server/config_values.h"
+#include "server/yaml_map.h"
 
 namespace weir::server {
 namespace {
@@ -22,103 +23,6 @@ namespace {
 using frontends::CheckMatch;
 using frontends::CheckRule;
 using frontends::CheckRules;
-
-using Problems = std::vector<ConfigProblem>;
-
-// A missing value has no position of its own.
-YAML::Mark mark_of(const YAML::Node& value, const YAML::Mark& otherwise) {
-  return value.IsNull() || value.Mark().is_null() ? otherwise : value.Mark();
-}
-
-// The entries of a map, with problems for wrong, repeated and unknown names.
-class YamlMap {
- public:
-  // `what` names the section in problems; empty `names` allow all.
-  YamlMap(const YAML::Node& node, const YAML::Mark& mark, std::string_view what,
-          std::span<const std::string_view> names, Problems& problems)
-      : mark_(mark_of(node, mark)), what_(what), problems_(problems) {
-    if (!node.IsMap()) {
-      add(mark_, fmt::format("{} must be pairs of 'name: value'", what));
-      return;
-    }
-    for (const auto& pair : node) {
-      const std::string name = pair.first.IsScalar() ? pair.first.Scalar() : "?";
-      const YAML::Mark at = pair.first.Mark();
-      if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
-        add(at, fmt::format("'{}' is not a part of {}; its parts are {}", name, what,
-                            fmt::join(names, ", ")));
-      } else if (!entries_.emplace(name, Entry{at, pair.second}).second) {
-        add(at, fmt::format("{} is given twice", name));
-      }
-    }
-  }
-
-  struct Entry {
-    YAML::Mark name;
-    YAML::Node value;
-    [[nodiscard]] YAML::Mark mark() const { return mark_of(value, name); }
-  };
-  [[nodiscard]] const std::map<std::string, Entry, std::less<>>& entries() const {
-    return entries_;
-  }
-  [[nodiscard]] const Entry* find(std::string_view name) const {
-    const auto found = entries_.find(name);
-    return found == entries_.end() ? nullptr : &found->second;
-  }
-  [[nodiscard]] YAML::Mark mark() const { return mark_; }
-  // The position of a value, or of the section without it.
-  [[nodiscard]] YAML::Mark mark_of_entry(std::string_view name) const {
-    const Entry* const entry = find(name);
-    return entry == nullptr ? mark_ : entry->mark();
-  }
-
-  void add(const YAML::Mark& mark, std::string text) {
-    problems_.push_back(
-        {.line = mark.line + 1, .column = mark.column + 1, .text = std::move(text)});
-  }
-  void refuse(std::string_view name, const Entry& entry, const std::string& error) {
-    add(entry.mark(), fmt::format("{} is '{}': it {}", name, entry.value.Scalar(), error));
-  }
-
-  // Reads a value with `read`, which returns the error or an empty text. Absent: nothing.
-  template <typename Read>
-  void value(std::string_view name, const Read& read) {
-    const Entry* const entry = find(name);
-    if (entry == nullptr) return;
-    if (!entry->value.IsScalar()) {
-      return add(entry->mark(), fmt::format("{} must be a single value", name));
-    }
-    const std::string error = read(entry->value.Scalar());
-    if (!error.empty()) refuse(name, *entry, error);
-  }
-
-  // Reads each value of a list, or a single value. Absent: nothing.
-  template <typename Read>
-  void list(std::string_view name, const Read& read) {
-    const Entry* const entry = find(name);
-    if (entry == nullptr) return;
-    const auto each = [&](const YAML::Node& item) {
-      const Entry one{entry->name, item};
-      if (!item.IsScalar()) {
-        return add(one.mark(), fmt::format("{} must be a list of single values", name));
-      }
-      const std::string error = read(item.Scalar());
-      if (!error.empty()) refuse(name, one, error);
-    };
-    if (!entry->value.IsSequence()) return each(entry->value);
-    for (const auto& item : entry->value) each(item);
-  }
-
-  void require(std::string_view name) {
-    if (find(name) == nullptr) add(mark_, fmt::format("{} has no {}: add it", what_, name));
-  }
-
- private:
-  std::map<std::string, Entry, std::less<>> entries_;
-  YAML::Mark mark_;
-  std::string what_;
-  Problems& problems_;
-};
 
 bool is_token(const std::string& text) {
   const auto fits = [](char c) {
@@ -176,34 +80,6 @@ void read_match(const YamlMap::Entry& entry, CheckMatch& match, Problems& proble
       match.headers.emplace_back(lower(name), value.value.Scalar());
     }
   }
-}
-
-// A whole number, then ms, s, m, h or d.
-std::string read_duration(const std::string& text, Millis& value) {
-  const std::pair<std::string_view, uint64_t> units[] = {
-      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
-  constexpr auto kMax = static_cast<uint64_t>(kMaxDuration.count());
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  for (const auto& [unit, factor] : units) {
-    uint64_t number = 0;
-    if (text.substr(digits) != unit ||
-        !read_number(text.substr(0, digits), {0, kMax / factor}, number).empty()) {
-      continue;
-    }
-    value = Millis(static_cast<int64_t>(number * factor));
-    if (value >= kMinDuration) return {};
-  }
-  return "must be a time from 100ms to 30d, like 500ms, 60s, 5m, 1h or 1d";
-}
-
-// A name that `parse` knows.
-template <typename Parse, typename Value>
-std::string read_choice(const std::string& text, const Parse& parse, std::string_view choices,
-                        Value& value) {
-  const auto known = parse(text);
-  if (!known) return fmt::format("must be {}", choices);
-  value = *known;
-  return {};
 }
 
 // The request as the limiter will see it. Its field names are those of the section.

@@ -10,6 +10,7 @@
 
 #include "decide/validate.h"
 #include "server/check_section.h"
+#include "server/namespaces_section.h"
 
 namespace weir::server {
 namespace {
@@ -19,7 +20,7 @@ std::string known_names() {
   for (const Setting& setting : settings()) {
     names += (names.empty() ? "" : ", ") + setting.name;
   }
-  return names + ", " + kCheckSection;
+  return names + ", " + kCheckSection + ", " + kNamespacesSection;
 }
 
 ConfigProblem at(const YAML::Mark& mark, std::string text) {
@@ -68,7 +69,8 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
     const std::string name = pair.first.IsScalar() ? pair.first.Scalar() : "?";
     const auto setting = std::find_if(settings().begin(), settings().end(),
                                       [&](const Setting& known) { return known.name == name; });
-    if (setting == settings().end() && name != kCheckSection) {
+    const bool is_section = name == kCheckSection || name == kNamespacesSection;
+    if (setting == settings().end() && !is_section) {
       problems.push_back(
           at(pair.first.Mark(),
              fmt::format("'{}' is not a setting; the settings are {}", name, known_names())));
@@ -78,14 +80,16 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
       problems.push_back(at(pair.first.Mark(), fmt::format("{} is given twice", name)));
       continue;
     }
-    if (name == kCheckSection) {
-      if (pair.second.IsNull()) {
-        problems.push_back(at(pair.first.Mark(), fmt::format("{} is empty: add rules", name)));
-      } else {
-        read_check_section(pair.second, config.check, problems);
-      }
-      continue;
+    if (is_section && pair.second.IsNull()) {
+      problems.push_back(
+          at(pair.first.Mark(), fmt::format("{} is empty: add {}", name,
+                                            name == kCheckSection ? "rules" : "namespaces")));
+    } else if (name == kCheckSection) {
+      read_check_section(pair.second, config.check, problems);
+    } else if (name == kNamespacesSection) {
+      read_namespaces_section(pair.second, config.namespaces, problems);
     }
+    if (is_section) continue;
     if (!pair.second.IsScalar()) {
       // A missing value has no position of its own.
       const YAML::Mark mark = pair.second.IsNull() ? pair.first.Mark() : pair.second.Mark();

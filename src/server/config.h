@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/snapshot.h"
 #include "frontends/http/check_rules.h"
 #include "frontends/loop.h"
 #include "frontends/namespace_consistency.h"
@@ -62,8 +63,9 @@ struct Config {
   ledgers::LedgerAddress ledger{};  // with LedgerChoice::kGiven
   std::string ledger_password_file{};
   bool clean_ledger = true;
-  std::string log{};              // a file; empty: standard error
-  frontends::CheckRules check{};  // from the file only
+  std::string log{};                           // a file; empty: standard error
+  frontends::CheckRules check{};               // from the file only
+  catalog::ConfiguredNamespaces namespaces{};  // from the file only
   // The text of each setting that was given; see apply().
   std::map<std::string, std::string> given{};
 
@@ -85,8 +87,10 @@ struct Config {
   [[nodiscard]] std::string region_name() const { return region.empty() ? "local" : region; }
 };
 
-// The one name in a file that is not a setting, but a section: the rules of /v1/check.
+// Names in a file that are not settings, but sections: the rules of /v1/check, and the default
+// limits of namespaces.
 inline constexpr const char* kCheckSection = "check";
+inline constexpr const char* kNamespacesSection = "namespaces";
 
 struct Setting {
   std::string name;     // "http"

@@ -76,6 +76,8 @@ void reload(Config& config, const ReloadConfig& reload_config, const ReloadTarge
   config.namespace_consistency = fresh->namespace_consistency;
   targets.check_rules.replace(fresh->check);
   config.check = fresh->check;
+  targets.catalog.configure(fresh->namespaces);
+  config.namespaces = fresh->namespaces;
   for (const std::string& name : changed) copy_given(name, *fresh, config);
   command_line::print_error("weir: settings reloaded; changed: {}{}\n",
                             changed.empty() ? "nothing" : joined(changed),

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "catalog/catalog.h"
 #include "frontends/http/check_rules.h"
 #include "frontends/namespace_consistency.h"
 #include "rules/root_keys.h"
@@ -25,6 +26,7 @@ struct ReloadTargets {
   Limiter& limiter;
   frontends::NamespaceConsistency& namespaces;
   frontends::LiveCheckRules& check_rules;
+  catalog::Catalog& catalog;
   rules::RootKeys& keys;
   bool key_is_in_folder = false;
 };

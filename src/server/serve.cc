@@ -315,6 +315,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
 
   service.namespaces.replace(config.namespace_consistency);
   service.check_rules.replace(config.check);
+  catalog.configure(config.namespaces);
   const frontends::LoopLimits limits = limits_of(config, threads);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < threads; ++i) {
@@ -377,6 +378,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   const ReloadTargets targets{.limiter = limiter,
                               .namespaces = service.namespaces,
                               .check_rules = service.check_rules,
+                              .catalog = catalog,
                               .keys = keys,
                               .key_is_in_folder = root_key.from_folder};
   const StopReason end =

@@ -180,7 +180,10 @@ test('commands name what is wrong', async () => {
     assert.ok(!stderr.includes('secret'), stderr);
     return stderr;
   };
-  assert.match(await refused('keys', 'create', 'x', '--permission', 'fly'), /"fly".*no permission/);
+  assert.match(
+    await refused('keys', 'create', 'x', '--permission', 'fly'),
+    /"fly".*no permission/,
+  );
   assert.match(await refused('keys', 'revoke', 'key_0'), /no key key_0.*weir keys list/);
   assert.match(await refused('overrides', 'list', 'nothing'), /no namespace nothing/);
   assert.match(

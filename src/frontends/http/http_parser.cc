@@ -155,6 +155,11 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
           if (is_name(before_blanks(preference.substr(0, preference.find(';'))), "status=429"))
             head.prefers_429 = true;
         });
+      } else if (is_name(name, "accept")) {
+        each_element(value, [&](std::string_view type) {
+          if (is_name(before_blanks(type.substr(0, type.find(';'))), "application/problem+json"))
+            head.accepts_problem = true;
+        });
       }
       break;
     case 10:
@@ -178,6 +183,15 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
         head.content_length = decimal(value);
         if (!head.content_length)
           return {HttpError::kMalformedRequest, "Content-Length is not a number"};
+      }
+      break;
+    case 15:
+      if (is_name(name, "idempotency-key")) {
+        if (head.idempotency_key)
+          return {HttpError::kMalformedRequest, "two Idempotency-Key headers"};
+        if (value.empty() || value.size() > kMaxIdempotencyKey)
+          return {HttpError::kMalformedRequest, "the Idempotency-Key has not 1 to 256 bytes"};
+        head.idempotency_key = value;
       }
       break;
     case 16:

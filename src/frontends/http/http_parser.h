@@ -17,6 +17,7 @@ namespace weir::frontends {
 
 inline constexpr size_t kMaxHttpHead = 16 << 10;  // bytes
 inline constexpr size_t kMaxHttpFields = 100;
+inline constexpr size_t kMaxIdempotencyKey = 256;        // bytes
 inline constexpr size_t kMaxHttpBody = size_t{1} << 20;  // bytes
 
 // Why a request is invalid. The connection is closed after it.
@@ -39,8 +40,10 @@ struct HttpHead {
   int minor_version = 1;
   bool keep_alive = true;
   bool expects_continue = false;
-  bool prefers_429 = false;  // Prefer: status=429
-  size_t bytes = 0;          // of the head, its empty line included
+  bool prefers_429 = false;      // Prefer: status=429
+  bool accepts_problem = false;  // Accept: application/problem+json
+  std::optional<std::string_view> idempotency_key = {};
+  size_t bytes = 0;  // of the head, its empty line included
 
   [[nodiscard]] size_t body_bytes() const { return content_length.value_or(0); }
 };

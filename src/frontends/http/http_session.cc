@@ -91,6 +91,9 @@ bool HttpSession::process_one(Bytes& in, Bytes& out) {
     reject(fault, in, out);
     return true;
   }
+  prefers_429_ = head.prefers_429;
+  accepts_problem_ = head.accepts_problem;
+  idempotency_key_ = head.idempotency_key;
   const Route* const route = serve_head(head);
   if (waiting_) return false;
   if (route == nullptr) {
@@ -118,8 +121,10 @@ bool HttpSession::process_one(Bytes& in, Bytes& out) {
     return true;
   }
   close_ = !head.keep_alive || is_last(arrived - raw);
-  prefers_429_ = head.prefers_429;
-  (this->*route->serve)(in.unread().substr(head.bytes, decoded));
+  // Once for each request: its body may have arrived in parts.
+  if (pending_ != nullptr || is_within_rate()) {
+    (this->*route->serve)(in.unread().substr(head.bytes, decoded));
+  }
   if (waiting_) return false;
   send(&head, out);
   in.consume(head.bytes + raw);
@@ -129,6 +134,7 @@ bool HttpSession::process_one(Bytes& in, Bytes& out) {
 }
 
 void HttpSession::reject(const HttpFault& fault, Bytes& in, Bytes& out) {
+  accepts_problem_ = false;
   fail(fault.error, fault.detail);
   if (fault.error == HttpError::kContentEncoding)
     scratch_.fields.append("Accept-Encoding: identity\r\n");
@@ -244,7 +250,7 @@ bool HttpSession::authenticate(const HttpHead& head) {
     trust_ = Trust::kAuthenticated;
     set_buffers(Buffers::kFull);
   }
-  return is_within_rate();
+  return true;
 }
 
 void HttpSession::refuse_wrong_key() {
@@ -392,7 +398,14 @@ void HttpSession::limit_or_peek(std::string_view body, catalog::Verb verb) {
   if (!scratch_.problems.empty()) return refuse_body();
   if (verb == catalog::Verb::kPeek) request.cost = 0;
   if (pending_ == nullptr && !resolve_all(verb, scratch_.one)) return;
-  if (!decide_one()) return;
+  if (idempotency_key_ && verb == catalog::Verb::kLimit) {
+    scratch_.many.assign(1, request);
+    if (!decide_once(body)) return;
+    request = scratch_.many[0];
+    scratch_.verdict[0] = (*scratch_.batch)->items[0];
+  } else if (!decide_one()) {
+    return;
+  }
   if (!scratch_.verdict[0]) {
     scratch_.problems.assign(1, problem_of(scratch_.verdict[0].error()));
     return refuse_body();
@@ -400,8 +413,9 @@ void HttpSession::limit_or_peek(std::string_view body, catalog::Verb verb) {
   Verdict& verdict = *scratch_.verdict[0];
   if (scratch_.resolved[0].denies_all) set_limit_of_zero(verdict);
   service_.http.add_decision(verdict.outcome, verdict.basis);
-  apply_preference(verdict.outcome);
-  append_limit_response(scratch_.body, scratch_.id_state, verdict, scratch_.resolved[0]);
+  if (!apply_preference(verdict.outcome)) {
+    append_limit_response(scratch_.body, scratch_.id_state, verdict, scratch_.resolved[0]);
+  }
   append_rate_limit_fields(scratch_.fields, now_, request, verdict);
 }
 
@@ -411,7 +425,7 @@ void HttpSession::multi_limit(std::string_view body) {
   scratch_.identifiers.clear();
   for (const Request& request : scratch_.many) scratch_.identifiers.push_back(request.identifier);
   if (pending_ == nullptr && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return;
-  if (!decide_many()) return;
+  if (!(idempotency_key_ ? decide_once(body) : decide_many())) return;
   Result<BatchVerdict>& batch = *scratch_.batch;
   if (!batch) {
     scratch_.problems.assign(1, problem_of(batch.error()));
@@ -421,10 +435,11 @@ void HttpSession::multi_limit(std::string_view body) {
     if (scratch_.resolved[i].denies_all) set_limit_of_zero(batch->items[i]);
   }
   service_.http.add_batch(batch->outcome, batch->items);
-  apply_preference(batch->outcome);
+  const bool problem = apply_preference(batch->outcome);
+  Bytes unused;
   const size_t tightest =
-      append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many,
-                                  scratch_.identifiers, scratch_.resolved, *batch);
+      append_multi_limit_response(problem ? unused : scratch_.body, scratch_.id_state,
+                                  scratch_.many, scratch_.identifiers, scratch_.resolved, *batch);
   append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], batch->items[tightest]);
 }
 
@@ -489,10 +504,63 @@ void HttpSession::finish(const CatalogReply& reply) {
   out.append('}');
 }
 
-void HttpSession::apply_preference(Outcome outcome) {
-  if (!prefers_429_ || outcome == Outcome::kAdmitted) return;
+bool HttpSession::apply_preference(Outcome outcome) {
+  if (!prefers_429_ || outcome == Outcome::kAdmitted) return false;
   set_status(HttpError::kTooManyRequests);
   scratch_.fields.append("Preference-Applied: status=429\r\n");
+  if (!accepts_problem_) return false;
+  append_problem("https://iana.org/assignments/http-problem-types#", "quota-exceeded",
+                 "the limit is used up: wait for the time in Retry-After");
+  scratch_.body.append(R"(,"violated-policies":["default"]})");
+  return true;
+}
+
+// Counts the request under its idempotency key, for a minute and in all processes of the region:
+// the key fits once.
+Request HttpSession::marker_of(std::string_view body) {
+  std::string named(access_.actor());
+  for (const std::string_view part : {*idempotency_key_, body}) {
+    named += '\0';
+    named += part;
+  }
+  scratch_.marker = rules::to_hex(rules::hash_of(named));
+  return {.workspace = catalog::tuple_workspace(access_.workspace().record.id),
+          .ns = "idempotency keys",
+          .identifier = scratch_.marker,
+          .limit = 1,
+          .duration = Millis(60'000),
+          .algorithm = Algorithm::kSlidingLog,
+          .consistency = Consistency::kExact};
+}
+
+// Decides scratch_.many behind a marker. A request whose key was seen before is admitted, because
+// it was charged then; nothing is charged now. False: pending, or the response is set.
+bool HttpSession::decide_once(std::string_view body) {
+  if (scratch_.many.size() == kMaxBatch) {
+    fail(HttpError::kInvalidBody, "with an Idempotency-Key a batch has at most 99 items");
+    return false;
+  }
+  scratch_.many.insert(scratch_.many.begin(), marker_of(body));
+  if (pending_ == nullptr) scratch_.resolved.insert(scratch_.resolved.begin(), Resolved{});
+  if (!decide_many()) return false;
+  scratch_.many.erase(scratch_.many.begin());
+  scratch_.resolved.erase(scratch_.resolved.begin());
+  Result<BatchVerdict>& batch = *scratch_.batch;
+  if (!batch) {
+    scratch_.problems.assign(1, problem_of(batch.error()));
+    refuse_body();
+    return false;
+  }
+  const bool repeated = !batch->items[0].admitted();
+  batch->items.erase(batch->items.begin());
+  if (!repeated) return true;
+  batch->outcome = Outcome::kAdmitted;
+  for (Verdict& item : batch->items) {
+    item.outcome = Outcome::kAdmitted;
+    item.retry_after.reset();
+  }
+  scratch_.fields.append("Idempotency-Replayed: true\r\n");
+  return true;
 }
 
 // A check that waits continues with the rules that it began with.
@@ -500,7 +568,7 @@ void HttpSession::check(const HttpHead& head) {
   CheckRequest& check = scratch_.check;
   check.read(head);
   // A request that waits for a store was authenticated before.
-  if (pending_ == nullptr && !authenticate(check.with_key(head))) return;
+  if (pending_ == nullptr && (!authenticate(check.with_key(head)) || !is_within_rate())) return;
   if (pending_ == nullptr) check_rules_ = &service_.check_rules.current();
   const auto denied_status = check.denied_status(*check_rules_);
   if (!denied_status) {
@@ -589,13 +657,18 @@ void HttpSession::fail(HttpError error, std::string_view detail) {
   service_.http.stats.add(FrontendStat::kBad);
   set_status(error);
   Bytes& out = scratch_.body;
-  out.append(R"({"meta":{"requestId":")");
-  append_request_id(out, scratch_.id_state);
-  out.append_all(std::string_view(R"("},"error":{"title":")"), reason_,
-                 std::string_view(R"(","detail":)"));
-  append_json(out, detail);
-  out.append_all(std::string_view(R"(,"status":)"), status_, std::string_view(R"(,"type":")"),
-                 kErrorUrn, info_of(error).type, std::string_view(R"(","errors":[)"));
+  if (accepts_problem_) {
+    append_problem(kErrorUrn, info_of(error).type, detail);
+    out.append(R"(,"errors":[)");
+  } else {
+    out.append(R"({"meta":{"requestId":")");
+    append_request_id(out, scratch_.id_state);
+    out.append_all(std::string_view(R"("},"error":{"title":")"), reason_,
+                   std::string_view(R"(","detail":)"));
+    append_json(out, detail);
+    out.append_all(std::string_view(R"(,"status":)"), status_, std::string_view(R"(,"type":")"),
+                   kErrorUrn, info_of(error).type, std::string_view(R"(","errors":[)"));
+  }
   for (size_t i = 0; i < scratch_.problems.size(); ++i) {
     const BodyProblem& problem = scratch_.problems[i];
     out.append(i == 0 ? std::string_view(R"({"location":)") : R"(,{"location":)");
@@ -606,8 +679,22 @@ void HttpSession::fail(HttpError error, std::string_view detail) {
     append_json(out, problem.fix);
     out.append('}');
   }
-  out.append("]}}");
+  out.append(accepts_problem_ ? std::string_view("]}") : "]}}");
   scratch_.problems.clear();
+}
+
+// The members that every problem has, by RFC 9457.
+void HttpSession::append_problem(std::string_view space, std::string_view type,
+                                 std::string_view detail) {
+  content_type_ = "application/problem+json";
+  Bytes& out = scratch_.body;
+  out.append_all(std::string_view(R"({"type":")"), space, type, std::string_view(R"(","title":")"),
+                 reason_, std::string_view(R"(","status":)"), status_,
+                 std::string_view(R"(,"detail":)"));
+  append_json(out, detail);
+  out.append(R"(,"requestId":")");
+  append_request_id(out, scratch_.id_state);
+  out.append('"');
 }
 
 void HttpSession::send(const HttpHead* head, Bytes& out) {

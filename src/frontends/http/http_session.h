@@ -35,6 +35,7 @@ struct HttpScratch {
   std::vector<std::string_view> identifiers;        // of the requests, as they were sent
   std::shared_ptr<const catalog::Snapshot> pinned;  // which `resolved` points into after a wait
   Identifiers after_reset;
+  std::string marker;  // the identifier of an idempotency key
   CatalogReader catalog;
   CheckRequest check;
   std::optional<Result<BatchVerdict>> batch{};
@@ -105,8 +106,11 @@ class HttpSession final : public Session {
   void catalog_call(std::string_view body);
   // /v1/check: decides by the head alone.
   void check(const HttpHead& head);
-  // The status of a denial that the client prefers.
-  void apply_preference(Outcome outcome);
+  // The status of a denial that the client prefers. True: the body is set, too.
+  bool apply_preference(Outcome outcome);
+  void append_problem(std::string_view space, std::string_view type, std::string_view detail);
+  [[nodiscard]] Request marker_of(std::string_view body);
+  [[nodiscard]] bool decide_once(std::string_view body);
   void healthz(std::string_view body);
   void readyz(std::string_view body);
   void metrics(std::string_view body);
@@ -136,7 +140,10 @@ class HttpSession final : public Session {
   Access access_;         // of that
   const CatalogOperation* operation_ = nullptr;  // of the current request; null: a route
   size_t to_skip_ = 0;                           // bytes of a body that is ignored
+  // Of the current request.
   bool prefers_429_ = false;
+  bool accepts_problem_ = false;
+  std::optional<std::string_view> idempotency_key_;
   const CheckRules* check_rules_ = nullptr;  // of a check that waits
 
   // The current response.

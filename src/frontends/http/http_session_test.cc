@@ -219,7 +219,7 @@ TEST(HttpSession, RequiresTheKeyAsABearerToken) {
   }
   for (const std::string& unknown : {key + "x", key.substr(1), std::string("x")}) {
     EXPECT_EQ(request("Authorization: Bearer " + unknown + "\r\n"),
-              error("401", "Unauthorized", "this root key is not valid", "unauthorized",
+              error("401", "Unauthorized", "this key is not valid", "unauthorized",
                     "WWW-Authenticate: Bearer\r\n"));
   }
 }

@@ -18,7 +18,7 @@ using RespError = std::string;
 inline constexpr std::string_view kAuthRequired = "NOAUTH Authentication required.";
 inline constexpr std::string_view kHelloAuthRequired =
     "NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>";
-inline constexpr std::string_view kInvalidRootKey = "WRONGPASS invalid key";
+inline constexpr std::string_view kInvalidKey = "WRONGPASS invalid key";
 inline constexpr std::string_view kKeyEnded =
     "WRONGPASS this key was revoked or has expired: send AUTH with another one";
 inline constexpr std::string_view kKeyTooFast =

@@ -21,7 +21,7 @@ void RespSession::set_authenticated(bool authenticated) {
 
 Next RespSession::refuse_key(Bytes& out) {
   service_.resp.add_from(FrontendStat::kWrongKey, peer_);
-  reply_error(kInvalidRootKey, out);
+  reply_error(kInvalidKey, out);
   return Next::kDelay;
 }
 

@@ -319,9 +319,9 @@ TEST(RespSession, RequiresAKeyIfThePolicySaysSo) {
   EXPECT_EQ(client.fixture.limiter.stats().admitted, 0u);
   EXPECT_EQ(client.send({"HELLO", "3"}),
             "-NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>\r\n");
-  EXPECT_EQ(client.send({"AUTH", "wrong"}), "-WRONGPASS invalid root key\r\n");
+  EXPECT_EQ(client.send({"AUTH", "wrong"}), "-WRONGPASS invalid key\r\n");
   EXPECT_EQ(client.send({"HELLO", "3", "AUTH", "default", "wrong"}),
-            "-WRONGPASS invalid root key\r\n");
+            "-WRONGPASS invalid key\r\n");
   EXPECT_EQ(client.send({"AUTH"}), "-ERR wrong number of arguments for 'auth' command\r\n");
   EXPECT_EQ(client.send({"PING"}), "-NOAUTH Authentication required.\r\n");
   EXPECT_EQ(client.send({"AUTH", std::string(kKey)}), "+OK\r\n");
@@ -373,9 +373,9 @@ TEST(RespSession, DelaysTheResponseToAWrongKeyAndCountsTheReason) {
   in.append(encoded({"AUTH", "wrong"}) + encoded({"HELLO", "3", "AUTH", "x", "wrong"}) +
             encoded({"PING"}));
   EXPECT_EQ(take(), Next::kDelay);
-  EXPECT_EQ(client.line.received(), "-WRONGPASS invalid root key\r\n");
+  EXPECT_EQ(client.line.received(), "-WRONGPASS invalid key\r\n");
   EXPECT_EQ(take(), Next::kDelay);
-  EXPECT_EQ(client.line.received(), "-WRONGPASS invalid root key\r\n");
+  EXPECT_EQ(client.line.received(), "-WRONGPASS invalid key\r\n");
   EXPECT_EQ(take(), Next::kRead);
   EXPECT_EQ(client.line.received(), "-NOAUTH Authentication required.\r\n");
   const auto& stats = client.fixture.service.resp.stats;
