@@ -123,7 +123,7 @@ void add_serve(CLI::App& app, ServeOptions& options) {
       "\nThe root key comes from WEIR_ROOT_KEY, or is created at the first start and\n"
       "shown once. Every setting can also come from an environment variable:\n"
       "WEIR_REGION for --region. SIGHUP reloads the settings on-origin-loss,\n"
-      "consistency and log, SIGUSR1 reopens the log.");
+      "consistency, log and tls-*, SIGUSR1 reopens the log.");
   command.group(kCommands)->callback([&options] { options.run(); });
   add_settings(command, options, [](const Setting&) { return true; });
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "frontends/namespace_consistency.h"
+#include "frontends/tls_context.h"
 #include "rules/root_keys.h"
 #include "server/config.h"
 #include "server/serve.h"
@@ -25,7 +26,11 @@ struct ReloadTargets {
   frontends::NamespaceConsistency& namespaces;
   rules::RootKeys& keys;
   bool key_is_in_folder = false;
+  frontends::TlsContext* tls = nullptr;  // null: no TLS
 };
+
+// Loads a changed certificate, and logs it. If it is invalid, logs why and keeps the old one.
+void check_certificate(frontends::TlsContext& tls);
 
 // Reads the settings again and applies the live ones; logs what changed and what needs a restart.
 // An error changes nothing.
