@@ -187,12 +187,13 @@ class Loop::Connection final : public AdmissionEntry,
     update_accounting();
   }
 
-  // Closes unauthenticated connections that are older, if there is no memory for a handshake.
+  // If there is no memory for a handshake, closes unauthenticated connections that hold some, the
+  // oldest first.
   [[nodiscard]] bool reserve_for_handshake() {
     admission().touch(*this);
     while (!admission().may_hold(*this, kTlsBytes + kTlsPendingBytes)) {
-      AdmissionEntry* const oldest = admission().oldest_unauthenticated();
-      if (oldest == nullptr || oldest == this) return false;
+      AdmissionEntry* const oldest = admission().oldest_with_bytes();
+      if (oldest == nullptr) return false;
       listener_.metrics.stats.add(FrontendStat::kEvicted);
       static_cast<Connection*>(oldest)->close();
     }
