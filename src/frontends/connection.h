@@ -224,6 +224,7 @@ class Loop::Connection final : public AdmissionEntry,
     space = space.first(std::min(space.size(), fits));
     const ssize_t got = tls_ ? tls_->read(space) : recv(socket_, space.data(), space.size(), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return tls_ ? await_record() : void();
+    if (got == 0 && tls_) (void)tls_->close_notify();  // the answer to that of the peer
     if (got <= 0) return close();
     const auto count = static_cast<size_t>(got);
     received_ = true;

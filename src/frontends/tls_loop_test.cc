@@ -27,6 +27,8 @@ namespace {
 
 using telemetry::FrontendStat;
 
+constexpr Millis kEnoughForAHandshake{500};  // on a busy machine
+
 // A blocking client with a timeout of ten seconds.
 class TlsClient {
  public:
@@ -58,6 +60,8 @@ class TlsClient {
   void send_raw(std::string_view bytes) {
     (void)::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
+  // Tells the server that no more requests follow.
+  void finish() { SSL_shutdown(ssl_); }
   std::string receive() {
     char space[256];
     const int got = SSL_read(ssl_, space, sizeof space);
@@ -146,14 +150,14 @@ TEST_F(TlsLoopTest, ClosesAConnectionWhoseHandshakeDoesNotBegin) {
 }
 
 TEST_F(TlsLoopTest, ClosesAConnectionWithoutARequestAfterTheHandshake) {
-  start({.first_byte = Millis(50)});
+  start({.first_byte = kEnoughForAHandshake});
   TlsClient client(port_);
   ASSERT_TRUE(client.connected());
   EXPECT_TRUE(client.is_closed());
 }
 
 TEST_F(TlsLoopTest, ClosesAConnectionWhoseRecordDoesNotComplete) {
-  start({.request = Millis(50)});
+  start({.request = kEnoughForAHandshake});
   TlsClient client(port_);
   client.send("PING\r\n");
   EXPECT_EQ(client.receive(), "+PONG\r\n");
@@ -163,7 +167,7 @@ TEST_F(TlsLoopTest, ClosesAConnectionWhoseRecordDoesNotComplete) {
 }
 
 TEST_F(TlsLoopTest, ClosesAConnectionWhoseRequestDoesNotComplete) {
-  start({.request = Millis(50)});
+  start({.request = kEnoughForAHandshake});
   TlsClient client(port_);
   client.send("*2\r\n$4\r\nECHO");
   EXPECT_TRUE(client.is_closed());
@@ -198,6 +202,15 @@ TEST_F(TlsLoopTest, CountsAFailedHandshakeAndItsReason) {
   EXPECT_TRUE(client.is_closed());
   EXPECT_EQ(count(FrontendStat::kTlsNotTls), 1u);
   EXPECT_NE(fixture_.service.resp.last_peer[static_cast<size_t>(FrontendStat::kTlsNotTls)], 0u);
+}
+
+TEST_F(TlsLoopTest, AnswersTheEndOfTheClient) {
+  start();
+  TlsClient client(port_);
+  client.send("PING\r\n");
+  client.finish();
+  EXPECT_EQ(client.receive(), "+PONG\r\n");
+  EXPECT_TRUE(client.ends_properly());
 }
 
 TEST_F(TlsLoopTest, AnnouncesTheEndInADrain) {

@@ -476,7 +476,7 @@ test('errors at the start name the setting, the file and the remedy', async () =
 // --- the drain
 
 test('SIGTERM loses no request that was sent, and ends connections properly', async () => {
-  const stopping = await start();
+  const stopping = await start(['--drain-grace', '5s']);
   const piped = await pings(stopping.respsPort);
   const idle = await pings(stopping.respsPort);
   let ended = false;
