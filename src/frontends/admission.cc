@@ -23,6 +23,13 @@ AdmissionEntry* Admission::oldest_unauthenticated() {
   return oldest_.empty() ? nullptr : &oldest_.front();
 }
 
+AdmissionEntry* Admission::oldest_with_bytes() {
+  for (AdmissionEntry& entry : oldest_) {
+    if (entry.bytes_ > 0) return &entry;
+  }
+  return nullptr;
+}
+
 void Admission::count_by_address(const AdmissionEntry& entry, int change) {
   if (entry.peer_ == 0 || entry.trust_ == Trust::kAuthenticated) return;
   const auto found = peers_.find(entry.peer_);

@@ -67,6 +67,8 @@ class Admission {
   [[nodiscard]] AdmissionEntry* oldest_unauthenticated(Refusal reason, uint64_t peer);
   // The oldest of all unauthenticated connections; null: there is none.
   [[nodiscard]] AdmissionEntry* oldest_unauthenticated();
+  // The oldest of those that hold bytes; null: there is none. Passes over all that hold none.
+  [[nodiscard]] AdmissionEntry* oldest_with_bytes();
 
   void add(AdmissionEntry& entry, uint64_t peer);
   void remove(AdmissionEntry& entry);

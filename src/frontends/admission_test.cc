@@ -51,6 +51,20 @@ TEST(Admission, EvictsTheUnauthenticatedClientThatWasIdleLongest) {
   for (TestEntry& entry : entries) admission.remove(entry);
 }
 
+TEST(Admission, KnowsTheOldestUnauthenticatedClientThatHoldsBytes) {
+  Admission admission(kFew);
+  std::list<TestEntry> entries;
+  for (uint64_t i = 1; i <= 4; ++i) admission.add(entries.emplace_back(i), i);
+  EXPECT_EQ(admission.oldest_with_bytes(), nullptr);
+  TestEntry& second = *std::next(entries.begin());
+  admission.set_bytes(entries.back(), 10);
+  admission.set_bytes(second, 10);
+  EXPECT_EQ(admission.oldest_with_bytes(), &second);
+  admission.promote(second, Trust::kServed);
+  EXPECT_EQ(admission.oldest_with_bytes(), &entries.back());
+  for (TestEntry& entry : entries) admission.remove(entry);
+}
+
 TEST(Admission, CountsClientsWithoutAKeyByAddress) {
   Admission admission(kFew);
   std::list<TestEntry> entries;

@@ -2,6 +2,9 @@
 //
 // At most one request that has not arrived completely is buffered. Nothing is read while responses
 // are unsent, while the session waits for a store, or while the response to a wrong key is delayed.
+//
+// With TLS the socket is polled for writing also while tls_->has_more(): a socket that can be
+// written to is reported at once, and ready() reads the bytes that OpenSSL has buffered.
 
 #pragma once
 
@@ -17,6 +20,8 @@
 #include "frontends/listening.h"
 #include "frontends/loop_core.h"
 #include "frontends/peer.h"
+#include "frontends/tls_context.h"
+#include "frontends/tls_stream.h"
 
 namespace weir::frontends {
 
@@ -42,6 +47,8 @@ class Loop::Connection final : public AdmissionEntry,
 
   void start(std::list<std::shared_ptr<Connection>>::iterator self, const sockaddr_storage& from) {
     const uint64_t peer = peer_of(from);
+    peer_ = peer;
+    handshaking_ = listener_.tls != nullptr;
     admission().add(*this, peer);
     begin(self);
     session_->set_peer(peer);
@@ -65,6 +72,7 @@ class Loop::Connection final : public AdmissionEntry,
   // has closed it.
   void ready() {
     if (closed_) return;
+    if (handshaking_) return handshake();
     if (writing_) return resume_send();
     waiting_ || delayed_ ? close() : read();
   }
@@ -82,7 +90,8 @@ class Loop::Connection final : public AdmissionEntry,
   // Closes the connection if it exceeds a time limit, or if it is done during a drain.
   void check_timeouts(MonoTime now) {
     if (delayed_ && now - delay_began_ >= loop_.limits.wrong_key_delay) return end_delay();
-    const bool busy = half_closed_ || writing_ || waiting_ || delayed_ || !in_.empty();
+    const bool busy =
+        half_closed_ || writing_ || waiting_ || delayed_ || tls_pending_ || !in_.empty();
     if (half_closed_ ? now - last_active_ > kLinger
                      : now - (busy ? began_ : last_active_) > allowed(busy)) {
       if (!half_closed_) listener_.metrics.stats.add(FrontendStat::kTimedOut);
@@ -129,8 +138,10 @@ class Loop::Connection final : public AdmissionEntry,
     if (busy) return;
     const bool quiet = now - last_active_ > kQuietTime;
     if (loop_.how == Drain::kGraceful) {
-      // It got a response since the drain began: its next request goes to another server.
-      if (quiet && last_active_ >= loop_.listens_until) half_close();
+      // It got a response since the drain began: its next request goes to another server. A client
+      // that has just ended its handshake got none yet.
+      const bool served = received_ || listener_.tls == nullptr;
+      if (quiet && served && last_active_ >= loop_.listens_until) half_close();
     } else if (quiet || now - loop_.listens_until > kMaxDrainBusy) {
       half_close();
     }
@@ -141,6 +152,64 @@ class Loop::Connection final : public AdmissionEntry,
     event.events = events;
     event.data.ptr = this;
     epoll_ctl(loop_.poll.native_handle(), operation, socket_, &event);
+    polled_ = events;
+  }
+  void poll_instead(uint32_t events) {
+    if (events != polled_) poll_for(EPOLL_CTL_MOD, events);
+  }
+  // The events to poll for before the next read.
+  [[nodiscard]] uint32_t before_read() const {
+    return tls_ && tls_->has_more() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  }
+  // The events to poll for after a call of tls_ that must wait.
+  [[nodiscard]] uint32_t tls_wait() const {
+    return tls_->wait() == TlsStream::Wait::kReadable ? EPOLLIN : EPOLLOUT;
+  }
+
+  // Begins or continues the handshake. No memory is used for it before its first byte has arrived.
+  void handshake() {
+    const Instant now = loop_.clock.now();
+    if (!tls_) {
+      if (!reserve_for_handshake()) {
+        listener_.metrics.stats.add(FrontendStat::kRefusedMemory);
+        return close();
+      }
+      tls_ = listener_.tls->open(socket_);
+      if (!tls_) return close();
+      tls_pending_ = true;
+      began_ = now.mono;
+      admission().set_bytes(*this, held_bytes());
+    }
+    if (tls_->handshake() != 1) {
+      return errno == EAGAIN ? poll_instead(tls_wait()) : fail_handshake();
+    }
+    handshaking_ = tls_pending_ = false;
+    last_active_ = now.mono;
+    poll_instead(EPOLLIN);
+    if (tls_->has_more()) return read();
+    update_accounting();
+  }
+
+  // If there is no memory for a handshake, closes unauthenticated connections that hold some, the
+  // oldest first.
+  [[nodiscard]] bool reserve_for_handshake() {
+    admission().touch(*this);
+    while (!admission().may_hold(*this, kTlsBytes + kTlsPendingBytes)) {
+      AdmissionEntry* const oldest = admission().oldest_with_bytes();
+      if (oldest == nullptr) return false;
+      listener_.metrics.stats.add(FrontendStat::kEvicted);
+      static_cast<Connection*>(oldest)->close();
+    }
+    return true;
+  }
+
+  // OpenSSL has sent the reason to the client.
+  void fail_handshake() {
+    const TlsFailure failure = tls_->failure();
+    if (failure == TlsFailure::kClosed) return close();
+    listener_.metrics.last_tls_error.store(tls_->reason(), std::memory_order_relaxed);
+    listener_.metrics.add_from(stat_of(failure), peer_);
+    half_close();
   }
 
   void read() {
@@ -150,21 +219,38 @@ class Loop::Connection final : public AdmissionEntry,
     const size_t size = std::min(read_size_, fits);
     if (size == 0) return close();
     if (const size_t grown = in_.capacity_with(size); grown != in_.capacity()) {
-      if (!admission().may_hold(*this, grown + out_.capacity())) return refuse(Refusal::kMemory);
+      if (!admission().may_hold(*this, grown + out_.capacity() + tls_bytes())) {
+        return refuse(Refusal::kMemory);
+      }
     }
     std::span<char> space = in_.prepare(size);
     space = space.first(std::min(space.size(), fits));
-    const ssize_t got = recv(socket_, space.data(), space.size(), 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    const ssize_t got = tls_ ? tls_->read(space) : recv(socket_, space.data(), space.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return tls_ ? await_record() : void();
+    if (got == 0 && tls_) (void)tls_->close_notify();  // the answer to that of the peer
     if (got <= 0) return close();
     const auto count = static_cast<size_t>(got);
     received_ = true;
     if (count == space.size()) read_size_ = std::min(2 * read_size_, kMaxRead);
     const Instant now = loop_.clock.now();
-    if (in_.empty()) began_ = now.mono;
+    if (in_.empty() && !tls_pending_) began_ = now.mono;
     last_active_ = now.mono;
     in_.commit(count);
+    if (tls_) {
+      tls_pending_ = tls_->has_partial_record() && !tls_->has_more();
+      poll_instead(before_read());
+    }
     serve(now);
+    update_accounting();
+  }
+
+  // No complete record has arrived.
+  void await_record() {
+    if (!tls_pending_ && tls_->has_partial_record()) {
+      tls_pending_ = true;
+      if (in_.empty()) began_ = loop_.clock.now().mono;
+    }
+    poll_instead(tls_wait());
     update_accounting();
   }
 
@@ -196,12 +282,19 @@ class Loop::Connection final : public AdmissionEntry,
     if (!out_.empty()) loop_.unsent.push_back(this);
   }
 
+  [[nodiscard]] size_t tls_bytes() const {
+    return tls_ ? kTlsBytes + (tls_pending_ ? kTlsPendingBytes : 0) : 0;
+  }
+  [[nodiscard]] size_t held_bytes() const {
+    return in_.capacity() + out_.capacity() + session_->buffered_bytes() + tls_bytes();
+  }
+
   // Reports the bytes held and the trust of the client to the admission.
   void update_accounting() {
     if (closed_ || !session_) return;
     if (session_->trust() != trust()) admission().promote(*this, session_->trust());
     if (admission().is_memory_low()) release_buffers(kKeptWhenLow);
-    const size_t held = in_.capacity() + out_.capacity() + session_->buffered_bytes();
+    const size_t held = held_bytes();
     if (held == bytes()) return;
     const bool fits = admission().may_hold(*this, held);
     admission().set_bytes(*this, held);
@@ -215,7 +308,7 @@ class Loop::Connection final : public AdmissionEntry,
   void release_buffers(size_t limit) {
     in_.shrink(limit);
     out_.shrink(limit);
-    if (session_) admission().set_bytes(*this, in_.capacity() + out_.capacity());
+    if (session_) admission().set_bytes(*this, held_bytes());
   }
 
   // Refuses a request that exceeds the memory limit. No text is sent behind unsent responses.
@@ -239,7 +332,7 @@ class Loop::Connection final : public AdmissionEntry,
     const Instant now = loop_.clock.now();
     last_active_ = began_ = now.mono;
     next_ = Next::kAgain;
-    poll_for(EPOLL_CTL_MOD, EPOLLIN);
+    poll_for(EPOLL_CTL_MOD, before_read());
     if (!send()) return;
     serve(now);
     update_accounting();
@@ -250,13 +343,12 @@ class Loop::Connection final : public AdmissionEntry,
   bool send() {
     while (!out_.empty()) {
       const std::string_view unsent = out_.unread();
-      const ssize_t sent = ::send(socket_, unsent.data(), unsent.size(), MSG_NOSIGNAL);
+      const ssize_t sent =
+          tls_ ? tls_->write(unsent) : ::send(socket_, unsent.data(), unsent.size(), MSG_NOSIGNAL);
       if (sent >= 0) {
         out_.consume(static_cast<size_t>(sent));
       } else if (errno == EAGAIN) {
-        if (!writing_) poll_for(EPOLL_CTL_MOD, EPOLLOUT);
-        if (!writing_) began_ = loop_.clock.now().mono;
-        writing_ = true;
+        await_send(tls_ ? tls_wait() : EPOLLOUT);
         return false;
       } else if (errno != EINTR) {
         close();
@@ -266,13 +358,19 @@ class Loop::Connection final : public AdmissionEntry,
     return true;
   }
 
+  void await_send(uint32_t events) {
+    poll_instead(events);
+    if (!writing_) began_ = loop_.clock.now().mono;
+    writing_ = true;
+  }
+
   // The socket is writable again. Nothing was read meanwhile.
   void resume_send() {
     const Instant now = loop_.clock.now();
     last_active_ = began_ = now.mono;
     if (!send()) return;
     writing_ = false;
-    poll_for(EPOLL_CTL_MOD, waiting_ ? 0 : uint32_t{EPOLLIN});
+    poll_for(EPOLL_CTL_MOD, waiting_ ? 0 : before_read());
     if (next_ == Next::kAgain) {
       serve(now);
       return update_accounting();
@@ -290,7 +388,7 @@ class Loop::Connection final : public AdmissionEntry,
     if (writing_) {
       next_ = Next::kAgain;  // after everything is sent
     } else {
-      poll_for(EPOLL_CTL_MOD, EPOLLIN);
+      poll_for(EPOLL_CTL_MOD, before_read());
       serve(now);
       update_accounting();
       loop_.end_iteration();
@@ -301,7 +399,17 @@ class Loop::Connection final : public AdmissionEntry,
   // would reset the connection, and the peer would lose the last responses.
   void half_close() {
     if (half_closed_) return;
+    if (tls_ && !tls_->close_notify()) {
+      next_ = Next::kClose;  // resume_send() calls this again
+      return await_send(EPOLLOUT);
+    }
     half_closed_ = true;
+    handshaking_ = tls_pending_ = false;
+    if (tls_) {
+      out_.clear();  // is empty; nothing must leave without TLS
+      tls_.reset();
+      poll_instead(EPOLLIN);
+    }
     last_active_ = loop_.clock.now().mono;
     in_.clear();
     release_buffers(0);
@@ -312,6 +420,7 @@ class Loop::Connection final : public AdmissionEntry,
   Listener& listener_;
   const int socket_;
   std::unique_ptr<Session> session_;  // null: the connection is rejected
+  std::unique_ptr<TlsStream> tls_;    // null: no TLS, or no byte of the handshake has arrived
   std::list<std::shared_ptr<Connection>>::iterator self_;
   Bytes in_, out_;
   size_t read_size_ = kMinRead;
@@ -319,7 +428,11 @@ class Loop::Connection final : public AdmissionEntry,
   MonoTime last_active_{};  // last read or write
   MonoTime began_{};        // start of the pending request or response
   MonoTime delay_began_{};
-  bool received_ = false;  // at least one byte
+  uint64_t peer_ = 0;
+  uint32_t polled_ = 0;       // events of epoll
+  bool handshaking_ = false;  // TLS has not begun, or its handshake has not ended
+  bool tls_pending_ = false;  // a handshake or a record has arrived in part
+  bool received_ = false;     // at least one byte of a request
   bool writing_ = false;
   bool waiting_ = false;  // for a store
   bool delayed_ = false;  // the response to a wrong key

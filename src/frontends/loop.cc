@@ -78,6 +78,10 @@ void Loop::Core::admit(Listener& listener, int socket, const sockaddr_storage& f
       continue;
     }
     listener.metrics.add_from(stat_of(*reason), peer);
+    if (listener.tls != nullptr) {  // a text would need a handshake first
+      ::close(socket);
+      return;
+    }
     const std::string_view text = listener.refusal_text(*reason);
     if (listener.rejected >= kMaxRejected) {
       (void)::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
@@ -162,8 +166,9 @@ Loop::Loop(const Clock& clock, LoopLimits limits) : core_(std::make_unique<Core>
 Loop::~Loop() = default;
 
 Result<Address> Loop::listen(const Address& address, telemetry::FrontendMetrics& metrics,
-                             OpenSession open, RefusalText refusal_text) {
+                             OpenSession open, RefusalText refusal_text, const TlsContext* tls) {
   Listener& listener = core_->add_listener(metrics, std::move(open), refusal_text);
+  listener.tls = tls;
   const error_code error = open_at(listener.acceptor, address, SharePort::kYes);
   if (error) return cannot_listen(address, error);
   core_->await_connections(listener);

@@ -52,6 +52,8 @@ enum class Drain : uint8_t {
   kImmediate,  // they are closed
 };
 
+class TlsContext;
+
 class Loop {
  public:
   using OpenSession = std::function<std::unique_ptr<Session>()>;
@@ -63,9 +65,11 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Before run(). Returns the address with the port that the system chose.
+  // Before run(). Returns the address with the port that the system chose. With `tls`, which must
+  // outlive the loop, all connections use TLS.
   [[nodiscard]] Result<Address> listen(const Address& address, telemetry::FrontendMetrics& metrics,
-                                       OpenSession open, RefusalText refusal_text);
+                                       OpenSession open, RefusalText refusal_text,
+                                       const TlsContext* tls = nullptr);
   // The same at a Unix socket, which must outlive the loop.
   [[nodiscard]] std::unique_ptr<Error> listen(const UnixSocket& socket,
                                               telemetry::FrontendMetrics& metrics, OpenSession open,

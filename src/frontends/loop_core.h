@@ -20,6 +20,7 @@
 
 #include "frontends/loop.h"
 #include "frontends/loop_executor.h"
+#include "frontends/tls_context.h"
 
 namespace weir::frontends {
 
@@ -36,7 +37,8 @@ struct Listener {
   Loop::OpenSession open;
   Loop::RefusalText refusal_text;
   Admission admission;
-  size_t rejected = 0;  // connections that are still open
+  const TlsContext* tls = nullptr;  // null: no TLS
+  size_t rejected = 0;              // connections that are still open
 };
 
 inline FrontendStat stat_of(Refusal reason) {
@@ -46,6 +48,16 @@ inline FrontendStat stat_of(Refusal reason) {
     case Refusal::kMemory: break;
   }
   return FrontendStat::kRefusedMemory;
+}
+
+inline FrontendStat stat_of(TlsFailure failure) {
+  switch (failure) {
+    case TlsFailure::kNotTls: return FrontendStat::kTlsNotTls;
+    case TlsFailure::kCertificate: return FrontendStat::kTlsCertificate;
+    case TlsFailure::kClosed:
+    case TlsFailure::kOther: break;
+  }
+  return FrontendStat::kTlsOther;
 }
 
 struct Loop::Core {

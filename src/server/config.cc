@@ -109,16 +109,45 @@ bool is_loopback(const Address& address) {
   return address.host.starts_with("127.") || address.host == "::1";
 }
 
+namespace {
+
+// The error of the settings for TLS; empty: none.
+std::string find_tls_conflict(const Config& config) {
+  const frontends::TlsSettings& tls = config.tls;
+  if (!config.uses_tls()) {
+    if (tls.cert.empty() && tls.key.empty() && tls.client_ca.empty()) return {};
+    return fmt::format("{} is given, but https and resps are off: set an address for one of them",
+                       !tls.cert.empty()  ? "tls-cert"
+                       : !tls.key.empty() ? "tls-key"
+                                          : "tls-client-ca");
+  }
+  if (tls.cert.empty() || tls.key.empty()) {
+    return fmt::format(
+        "{} is missing, but {} is '{}': name the PEM files of the certificate "
+        "(tls-cert) and of its private key (tls-key)",
+        tls.cert.empty() ? "tls-cert" : "tls-key", config.https ? "https" : "resps",
+        to_string(config.https ? *config.https : *config.resps));
+  }
+  const auto context = frontends::TlsContext::create(tls);
+  return context ? "" : fmt::format("{}; {}", context.error().detail, context.error().fix);
+}
+
+}  // namespace
+
 std::string find_conflict(const Config& config) {
-  if (!config.http && !config.resp && config.http_socket.empty() && config.resp_socket.empty()) {
+  if (!config.http && !config.resp && !config.uses_tls() && config.http_socket.empty() &&
+      config.resp_socket.empty()) {
     return "http and resp are both off: set an address or a socket for one of them";
   }
   if (!config.http_socket.empty() && config.http_socket == config.resp_socket) {
     return fmt::format("http-socket and resp-socket are both '{}': use different paths",
                        config.http_socket);
   }
-  const std::pair<const char*, const std::optional<Address>&> frontends[] = {{"http", config.http},
-                                                                             {"resp", config.resp}};
+  const std::pair<const char*, const std::optional<Address>&> frontends[] = {
+      {"http", config.http},
+      {"resp", config.resp},
+      {"https", config.https},
+      {"resps", config.resps}};
   for (const auto& [name, address] : frontends) {
     if (address && !is_loopback(*address) && !config.allow_public) {
       return fmt::format(
@@ -127,11 +156,12 @@ std::string find_conflict(const Config& config) {
           name, to_string(*address));
     }
   }
-  if (config.resp && !is_loopback(*config.resp) && !config.requires_resp_auth()) {
+  for (const auto& [name, address] : {frontends[1], frontends[3]}) {
+    if (!address || is_loopback(*address) || config.requires_resp_auth()) continue;
     return fmt::format(
-        "resp-auth is off, but resp is '{}', which is not a loopback address: remove resp-auth, or "
+        "resp-auth is off, but {} is '{}', which is not a loopback address: remove resp-auth, or "
         "use a loopback address",
-        to_string(*config.resp));
+        name, to_string(*address));
   }
   if (config.ledger_choice == LedgerChoice::kGiven && config.region.empty()) {
     return fmt::format(
@@ -153,10 +183,15 @@ std::string find_conflict(const Config& config) {
                          to_string(level->second), rule.ns, rule.name, error->detail, error->fix);
     }
   }
-  if (config.http && config.resp && *config.http == *config.resp && config.http->port != 0) {
-    return fmt::format("http and resp are both '{}': use different ports", to_string(*config.http));
+  for (const auto& [name, address] : frontends) {
+    for (const auto& [other, same] : frontends) {
+      if (&same == &address) break;  // each pair once
+      if (!address || address != same || address->port == 0) continue;
+      return fmt::format("{} and {} are both '{}': use different ports", other, name,
+                         to_string(*address));
+    }
   }
-  return {};
+  return find_tls_conflict(config);
 }
 
 }  // namespace weir::server

@@ -16,6 +16,7 @@
 #include "frontends/http/check_rules.h"
 #include "frontends/loop.h"
 #include "frontends/namespace_consistency.h"
+#include "frontends/tls_context.h"
 #include "ledgers/sql/ledger_address.h"
 #include "memory/memory_plan.h"
 #include "origins/redis/redis_link.h"
@@ -39,6 +40,9 @@ struct Config {
   std::optional<Address> resp = Address{.host = "127.0.0.1", .port = 7071};
   std::string http_socket{};  // path of a Unix socket; empty: none
   std::string resp_socket{};
+  std::optional<Address> https{};  // with TLS
+  std::optional<Address> resps{};
+  frontends::TlsSettings tls{};
   bool allow_public = false;
   RespAuth resp_auth = RespAuth::kAuto;
   bool public_metrics = false;             // /metrics needs no key on public addresses
@@ -84,6 +88,7 @@ struct Config {
   [[nodiscard]] bool requires_resp_auth() const {
     return resp_auth == RespAuth::kAuto ? allow_public : resp_auth == RespAuth::kRequired;
   }
+  [[nodiscard]] bool uses_tls() const { return https || resps; }
   [[nodiscard]] std::string region_name() const { return region.empty() ? "local" : region; }
 };
 

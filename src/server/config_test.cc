@@ -151,6 +151,12 @@ TEST(Settings, HaveTheDocumentedDefaults) {
                   .resp = {},
                   .http_socket = "x.sock",
                   .resp_socket = "x.sock",
+                  .https = Address{},
+                  .resps = Address{},
+                  .tls = {.cert = "x",
+                          .key = "x",
+                          .client_ca = "x",
+                          .min_version = frontends::TlsVersion::k13},
                   .allow_public = true,
                   .resp_auth = RespAuth::kOff,
                   .public_metrics = true,
@@ -177,7 +183,9 @@ TEST(Settings, HaveTheDocumentedDefaults) {
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
     EXPECT_TRUE(
         config.http == standard.http || config.resp == standard.resp ||
-        config.http_socket.empty() || config.resp_socket.empty() ||
+        config.http_socket.empty() || config.resp_socket.empty() || !config.https ||
+        !config.resps || config.tls.cert.empty() || config.tls.key.empty() ||
+        config.tls.client_ca.empty() || config.tls.min_version == standard.tls.min_version ||
         config.allow_public == standard.allow_public || config.resp_auth == standard.resp_auth ||
         config.public_metrics == standard.public_metrics ||
         config.max_connections == standard.max_connections ||
@@ -507,7 +515,8 @@ TEST(ConfigFile, ReportsAllProblemsWithLineAndColumn) {
                   "region:\nhttp:   nowhere\n"),
       (Problems{
           "2:1 'colour' is not a setting; the settings are http, resp, http-socket, resp-socket, "
-          "allow-public, resp-auth, public-metrics, max-connections, "
+          "https, resps, tls-cert, tls-key, tls-client-ca, tls-min-version, allow-public, "
+          "resp-auth, public-metrics, max-connections, "
           "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
           "node, data, origin, origin-password-file, on-origin-loss, consistency, ledger, "
           "ledger-password-file, ledger-clean, log, threads, memory, capacity, backend, check",
@@ -605,6 +614,56 @@ TEST(ConfigConflict, IsAPublicAddressWithoutAllowPublic) {
   const Config six{.resp = Address{.host = "::", .port = 1}};
   EXPECT_THAT(find_conflict(six),
               StartsWith("resp is '[::]:1', which is not a loopback address: "));
+}
+
+TEST(Settings, IncludeTls) {
+  Config config;
+  EXPECT_TRUE(read_config_text("https: 127.0.0.1:7443\nresps: '[::1]:7444'\ntls-cert: c.pem\n"
+                               "tls-key: k.pem\ntls-client-ca: ca.pem\ntls-min-version: 1.3\n",
+                               config)
+                  .empty());
+  EXPECT_EQ(config.https, (Address{.host = "127.0.0.1", .port = 7443}));
+  EXPECT_EQ(config.resps, (Address{.host = "::1", .port = 7444}));
+  EXPECT_EQ(config.tls, (frontends::TlsSettings{.cert = "c.pem",
+                                                .key = "k.pem",
+                                                .client_ca = "ca.pem",
+                                                .min_version = frontends::TlsVersion::k13}));
+  EXPECT_EQ(setting("tls-client-ca").set(config, "none"), "");
+  EXPECT_EQ(config.tls.client_ca, "");
+  EXPECT_EQ(error_of("tls-min-version", "1.2"), "");
+  EXPECT_EQ(error_of("tls-min-version", "1.1"), "must be 1.2 or 1.3");
+  EXPECT_EQ(error_of("tls-cert", ""), "must name a PEM file, or be none");
+}
+
+TEST(ConfigConflict, IsTlsWithoutItsFiles) {
+  Config config{.https = Address{.port = 7443}};
+  EXPECT_EQ(find_conflict(config),
+            "tls-cert is missing, but https is '127.0.0.1:7443': name the PEM files of the "
+            "certificate (tls-cert) and of its private key (tls-key)");
+  config.tls.cert = "/no/such/cert.pem";
+  EXPECT_THAT(find_conflict(config), StartsWith("tls-key is missing, but https is "));
+  config.tls.key = "/no/such/key.pem";
+  EXPECT_EQ(find_conflict(config),
+            "tls-cert is '/no/such/cert.pem': it cannot be read: No such file or directory; name a "
+            "PEM file that this user may read");
+  config.https.reset();
+  EXPECT_EQ(find_conflict(config),
+            "tls-cert is given, but https and resps are off: set an address for one of them");
+}
+
+TEST(ConfigConflict, IsAPublicAddressAlsoWithTls) {
+  Config config{.resps = Address{.host = "0.0.0.0", .port = 1}};
+  EXPECT_THAT(find_conflict(config),
+              StartsWith("resps is '0.0.0.0:1', which is not a loopback address: "));
+  config.allow_public = true;
+  EXPECT_THAT(find_conflict(config), StartsWith("tls-cert is missing, but resps is '0.0.0.0:1'"));
+  config.resp_auth = RespAuth::kOff;
+  EXPECT_THAT(find_conflict(config), StartsWith("resp-auth is off, but resps is '0.0.0.0:1'"));
+}
+
+TEST(ConfigConflict, IsOneAddressWithAndWithoutTls) {
+  const Config config{.https = Config().http};
+  EXPECT_EQ(find_conflict(config), "http and https are both '127.0.0.1:7070': use different ports");
 }
 
 TEST(ConfigConflict, IsBothFrontendsAtOneAddress) {

@@ -97,6 +97,18 @@ std::string read_password_file(const std::string& text, std::string& file) {
   return {};
 }
 
+std::string read_pem_file(const std::string& text, std::string& file) {
+  if (text.empty()) return "must name a PEM file, or be none";
+  file = text == "none" ? "" : text;
+  return {};
+}
+
+std::string read_tls_version(const std::string& text, frontends::TlsVersion& value) {
+  if (text != "1.2" && text != "1.3") return "must be 1.2 or 1.3";
+  value = text == "1.3" ? frontends::TlsVersion::k13 : frontends::TlsVersion::k12;
+  return {};
+}
+
 std::string read_bool(const std::string& text, bool& value) {
   if (text != "true" && text != "false") return "must be true or false";
   value = text == "true";

@@ -29,6 +29,9 @@ struct NumberRange {
 // none, auto, or a URL.
 [[nodiscard]] std::string read_ledger(const std::string& text, Config& config);
 [[nodiscard]] std::string read_password_file(const std::string& text, std::string& file);
+// A PEM file, or none.
+[[nodiscard]] std::string read_pem_file(const std::string& text, std::string& file);
+[[nodiscard]] std::string read_tls_version(const std::string& text, frontends::TlsVersion& value);
 [[nodiscard]] std::string read_bool(const std::string& text, bool& value);
 // A duration: 500ms, 5s, 1m.
 [[nodiscard]] std::string read_time(const std::string& text, Millis& value);

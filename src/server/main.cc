@@ -122,9 +122,10 @@ void add_serve(CLI::App& app, ServeOptions& options) {
   command.footer(
       "\nThe root key comes from WEIR_ROOT_KEY, or is created at the first start and\n"
       "shown once. Every setting can also come from an environment variable:\n"
-      "WEIR_REGION for --region. The rules of /v1/check are in the file only.\n"
-      "SIGHUP reloads the settings on-origin-loss, consistency and log, and these\n"
-      "rules; SIGUSR1 reopens the log.");
+      "WEIR_REGION for --region. The sections check and namespaces are in the file\n"
+      "only. SIGHUP reloads these sections and the settings on-origin-loss,\n"
+      "consistency, log and tls-*; SIGUSR1 reopens the log. A changed file is also\n"
+      "read without a signal.");
   command.group(kCommands)->callback([&options] { options.run(); });
   add_settings(command, options, [](const Setting&) { return true; });
 }

@@ -17,6 +17,10 @@ std::vector<std::string> RefusalLog::run_once(MonoTime now) {
   static constexpr Kind kAll[] = {
       {FrontendStat::kWrongKey, "requests with a wrong key", true},
       {FrontendStat::kCrossProtocol, "connections closed: HTTP on the Redis protocol port", true},
+      {FrontendStat::kTlsNotTls, "TLS handshakes failed: plain text on the TLS port", true},
+      {FrontendStat::kTlsCertificate,
+       "TLS handshakes failed: no client certificate that tls-client-ca has signed", true},
+      {FrontendStat::kTlsOther, "TLS handshakes failed", true},
       {FrontendStat::kRefused, "connections refused: max-connections reached", true},
       {FrontendStat::kRefusedAddress, "connections refused: max-connections-per-address reached",
        true},
@@ -36,6 +40,10 @@ std::vector<std::string> RefusalLog::run_once(MonoTime now) {
         const auto& peer = frontend.metrics.last_peer[static_cast<size_t>(kind.stat)];
         line += fmt::format(", the last from {}",
                             frontends::peer_text(peer.load(std::memory_order_relaxed)));
+      }
+      if (kind.stat == FrontendStat::kTlsOther || kind.stat == FrontendStat::kTlsCertificate) {
+        line +=
+            fmt::format(" ({})", frontend.metrics.last_tls_error.load(std::memory_order_relaxed));
       }
       lines.push_back(std::move(line));
       reported = {.total = total, .when = now, .ever = true};

@@ -1,5 +1,6 @@
-// Log lines about refused clients: wrong keys, HTTP on the Redis protocol port, connections above a
-// limit. The number of lines does not depend on the number of clients.
+// Log lines about refused clients: wrong keys, HTTP on the Redis protocol port, failed TLS
+// handshakes, connections above a limit. The number of lines does not depend on the number of
+// clients.
 //
 // One thread at a time.
 
@@ -27,7 +28,7 @@ class RefusalLog {
   [[nodiscard]] std::vector<std::string> run_once(MonoTime now);
 
  private:
-  static constexpr size_t kKinds = 5;
+  static constexpr size_t kKinds = 8;
   struct Reported {
     uint64_t total = 0;
     MonoTime when{};

@@ -26,6 +26,10 @@ void send_log_to(const std::string& path) {
   }
 }
 
+void log_certificate(const frontends::TlsContext& tls) {
+  command_line::print_error("weir: new certificate loaded: {}\n", tls.certificate());
+}
+
 // Copies the recorded text of a setting.
 void copy_given(const std::string& name, const Config& from, Config& to) {
   const auto given = from.given.find(name);
@@ -50,12 +54,30 @@ void reopen_log(const std::string& path) {
   }
 }
 
+void check_certificate(frontends::TlsContext& tls) {
+  const frontends::TlsContext::Checked checked = tls.check_files();
+  if (checked.loaded) {
+    log_certificate(tls);
+  } else if (checked.error) {
+    command_line::print_error("weir: {}; {}. The old certificate stays in use: {}\n",
+                              checked.error->detail, checked.error->fix, tls.certificate());
+  }
+}
+
 void reload(Config& config, const ReloadConfig& reload_config, const ReloadTargets& targets) {
   const std::optional<Config> fresh = reload_config();
   try {
     if (fresh) {
       if (fresh->log != config.log) send_log_to(fresh->log);
       config.log = fresh->log;
+      if (targets.tls != nullptr && fresh->uses_tls()) {
+        const std::string before = targets.tls->certificate();
+        if (const auto error = targets.tls->reload(fresh->tls)) {
+          throw std::runtime_error(error->detail + "; " + error->fix);
+        }
+        config.tls = fresh->tls;
+        if (targets.tls->certificate() != before) log_certificate(*targets.tls);
+      }
       if (targets.key_is_in_folder) targets.keys.replace(read_root_key(config.data));
     }
   } catch (const std::runtime_error& error) {

@@ -7,6 +7,7 @@
 #include "catalog/catalog.h"
 #include "frontends/http/check_rules.h"
 #include "frontends/namespace_consistency.h"
+#include "frontends/tls_context.h"
 #include "rules/root_keys.h"
 #include "server/config.h"
 #include "server/serve.h"
@@ -29,7 +30,11 @@ struct ReloadTargets {
   catalog::Catalog& catalog;
   rules::RootKeys& keys;
   bool key_is_in_folder = false;
+  frontends::TlsContext* tls = nullptr;  // null: no TLS
 };
+
+// Loads a changed certificate, and logs it. If it is invalid, logs why and keeps the old one.
+void check_certificate(frontends::TlsContext& tls);
 
 // Reads the settings again and applies the live ones; logs what changed and what needs a restart.
 // An error changes nothing.

@@ -90,8 +90,9 @@ RootKeyInfo load_root_key(const Config& config) {
 }
 
 size_t count_frontends(const Config& config) {
-  return (config.http ? 1U : 0U) + (config.resp ? 1U : 0U) +
-         (config.http_socket.empty() ? 0U : 1U) + (config.resp_socket.empty() ? 0U : 1U);
+  return (config.http ? 1U : 0U) + (config.resp ? 1U : 0U) + (config.https ? 1U : 0U) +
+         (config.resps ? 1U : 0U) + (config.http_socket.empty() ? 0U : 1U) +
+         (config.resp_socket.empty() ? 0U : 1U);
 }
 
 // Raises the limit of open files to what all connections need. Throws if it is too low to start;
@@ -160,11 +161,12 @@ frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
 
 Address listen(std::vector<std::unique_ptr<Worker>>& workers, Address address,
                telemetry::FrontendMetrics& metrics, Loop::RefusalText refusal_text,
-               const std::function<Loop::OpenSession(Worker&)>& opener) {
+               const std::function<Loop::OpenSession(Worker&)>& opener,
+               const frontends::TlsContext* tls = nullptr) {
   if (const auto error = frontends::check_available(address))
     throw std::runtime_error(error->detail + "; " + error->fix);
   for (const auto& worker : workers) {
-    const auto got = worker->loop.listen(address, metrics, opener(*worker), refusal_text);
+    const auto got = worker->loop.listen(address, metrics, opener(*worker), refusal_text, tls);
     if (!got) throw std::runtime_error(got.error().detail + "; " + got.error().fix);
     address = *got;
   }
@@ -212,6 +214,18 @@ class CatalogLog {
   bool was_lost_ = false;
 };
 
+// Null: no front end uses TLS.
+std::shared_ptr<frontends::TlsContext> open_tls(const Config& config) {
+  if (!config.uses_tls()) return nullptr;
+  const auto context = frontends::TlsContext::create(config.tls);
+  if (!context) throw std::runtime_error(context.error().detail + "; " + context.error().fix);
+  return *context;
+}
+
+bool is_public(const std::optional<Address>& address) {
+  return address && !is_loopback(*address);
+}
+
 // Whether every loop has run recently.
 bool are_alive(const std::vector<std::unique_ptr<Worker>>& workers, MonoTime now) {
   constexpr Nanos kLate = std::chrono::seconds(2);
@@ -223,6 +237,7 @@ bool are_alive(const std::vector<std::unique_ptr<Worker>>& workers, MonoTime now
 struct Stores {
   std::string origin;
   std::string ledger;
+  std::string certificate;  // empty: no TLS
 };
 
 void print_welcome(const Config& config, const RootKeyInfo& root_key, const std::string& node,
@@ -232,6 +247,9 @@ void print_welcome(const Config& config, const RootKeyInfo& root_key, const std:
   if (!config.http_socket.empty()) fmt::print("  http      unix:{}\n", config.http_socket);
   if (config.resp) fmt::print("  resp      redis://{}\n", to_string(*config.resp));
   if (!config.resp_socket.empty()) fmt::print("  resp      unix:{}\n", config.resp_socket);
+  if (config.https) fmt::print("  https     https://{}\n", to_string(*config.https));
+  if (config.resps) fmt::print("  resps     rediss://{}\n", to_string(*config.resps));
+  if (!stores.certificate.empty()) fmt::print("  tls       {}\n", stores.certificate);
   fmt::print("  origin    {}\n", stores.origin);
   fmt::print("  ledger    {}\n", stores.ledger);
   fmt::print("  root key  {}\n\n", root_key.shown);
@@ -267,6 +285,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   const unsigned threads = config.threads == 0 ? platform::ThreadGroup::cores() : config.threads;
   provide_files(config, threads);
 
+  const auto tls = open_tls(config);
   const Clock& clock = system_clock();
   const DataFolder folder(config);
   Region region(clock, config);
@@ -306,9 +325,10 @@ void serve(Config config, const ReloadConfig& reload_config) {
       .node = node,
       .resp_key_policy =
           config.requires_resp_auth() ? KeyPolicy::kRequired : KeyPolicy::kNotRequired,
-      .metrics_key_policy = config.http && !is_loopback(*config.http) && !config.public_metrics
-                                ? KeyPolicy::kRequired
-                                : KeyPolicy::kNotRequired,
+      .metrics_key_policy =
+          (is_public(config.http) || is_public(config.https)) && !config.public_metrics
+              ? KeyPolicy::kRequired
+              : KeyPolicy::kNotRequired,
       .started = clock.now().mono,
       .origin = region.origin() ? &region.origin()->metrics() : nullptr,
       .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
@@ -345,6 +365,12 @@ void serve(Config config, const ReloadConfig& reload_config) {
   if (config.resp) {
     config.resp = listen(workers, *config.resp, service.resp, resp_refusal, open_resp);
   }
+  if (config.https) {
+    config.https = listen(workers, *config.https, service.http, http_refusal, open_http, tls.get());
+  }
+  if (config.resps) {
+    config.resps = listen(workers, *config.resps, service.resp, resp_refusal, open_resp, tls.get());
+  }
   // Removed after the last connection is closed.
   const auto http_socket =
       listen_at_socket(workers, config.http_socket, service.http, http_refusal, open_http);
@@ -373,20 +399,28 @@ void serve(Config config, const ReloadConfig& reload_config) {
                  .after_sync = [&](Instant) { others.report(limiter.sync_stats()); }});
   runner.start();
   if (state_file) state_file->start(limiter);
-  print_welcome(config, root_key, node, {.origin = region.name(), .ledger = others.name()});
+  print_welcome(config, root_key, node,
+                {.origin = region.name(),
+                 .ledger = others.name(),
+                 .certificate = tls ? tls->certificate() : ""});
   manager.ready();
   const ReloadTargets targets{.limiter = limiter,
                               .namespaces = service.namespaces,
                               .check_rules = service.check_rules,
                               .catalog = catalog,
                               .keys = keys,
-                              .key_is_in_folder = root_key.from_folder};
+                              .key_is_in_folder = root_key.from_folder,
+                              .tls = tls.get()};
   const StopReason end =
       supervise(signals, manager,
                 {.reload = [&] { reload(config, reload_config, targets); },
                  .reopen_logs = [&] { reopen_log(config.log); },
                  .is_alive = [&] { return are_alive(workers, clock.now().mono); },
-                 .reason_to_end = [&] { return others.conflict(); }});
+                 .reason_to_end = [&] { return others.conflict(); },
+                 .check_files =
+                     [&] {
+                       if (tls) check_certificate(*tls);
+                     }});
   manager.stopping();
   if (!end.reason.empty()) command_line::print_error("weir: {}\n", end.reason);
   command_line::print_error("\nweir: draining: answering pending requests, then stopping\n");

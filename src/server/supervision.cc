@@ -35,6 +35,7 @@ StopReason supervise(platform::ProcessSignals& signals, const platform::ServiceM
       case ProcessSignal::kNone: break;
     }
     if (std::string reason = hooks.reason_to_end(); !reason.empty()) return {.reason = reason};
+    hooks.check_files();
     if (manager.watchdog() && hooks.is_alive()) manager.alive();
   }
 }

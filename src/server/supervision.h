@@ -18,6 +18,7 @@ struct SupervisorHooks {
   std::function<void()> reopen_logs;
   std::function<bool()> is_alive;              // whether the workers make progress
   std::function<std::string()> reason_to_end;  // empty: none
+  std::function<void()> check_files;           // twice a second
 };
 
 // Why a server stops.

@@ -32,11 +32,14 @@ enum class FrontendStat : uint8_t {
   kEvicted,         // unauthenticated connections closed in favour of others
   kTimedOut,        // connections closed because they were idle or slow
   kRequests,
-  kBad,            // requests that were malformed or not allowed
-  kMissingKey,     // of these, requests without a key,
-  kMalformedKey,   // with a malformed key,
-  kWrongKey,       // with a wrong key
-  kCrossProtocol,  // connections closed because they use the protocol of another front end
+  kBad,             // requests that were malformed or not allowed
+  kMissingKey,      // of these, requests without a key,
+  kMalformedKey,    // with a malformed key,
+  kWrongKey,        // with a wrong key
+  kCrossProtocol,   // connections closed because they use the protocol of another front end
+  kTlsNotTls,       // handshakes that failed: the client sent something else,
+  kTlsCertificate,  // no valid certificate,
+  kTlsOther,        // no common version or cipher, an invalid message, an alert, the end
   kCount,
 };
 
@@ -46,6 +49,8 @@ struct FrontendMetrics {
   Latency latency;  // from reading a request to writing its answer
   // The client of the last event, encoded by frontends/peer.h.
   std::array<std::atomic<uint64_t>, static_cast<size_t>(FrontendStat::kCount)> last_peer{};
+  // Why the last handshake failed; a constant text.
+  std::atomic<const char*> last_tls_error{""};
 
   void add_from(FrontendStat stat, uint64_t peer) {
     stats.add(stat);

@@ -96,6 +96,8 @@ class Server {
     assert.equal(came, true, `the server ended: ${this.stderr}`);
     this.httpPort = this.port('http');
     this.respPort = this.port('redis');
+    this.httpsPort = this.port('https');
+    this.respsPort = this.port('rediss');
     return this;
   }
 

@@ -11,9 +11,14 @@ export class Wire {
   #ended = false;
   #wake = () => {};
 
-  static async open(port) {
+  static open(port) {
+    return Wire.over(connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true }));
+  }
+
+  // Over a socket that connects; `event` says that it is ready.
+  static async over(socket, event = 'connect') {
     const wire = new Wire();
-    wire.socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
+    wire.socket = socket;
     wire.socket.on('data', (bytes) => {
       wire.#received = Buffer.concat([wire.#received, bytes]);
       wire.#wake();
@@ -25,7 +30,7 @@ export class Wire {
     wire.socket.on('end', end);
     wire.socket.on('close', end);
     wire.socket.on('error', end);
-    await withTimeout('a connection', new Promise((done) => wire.socket.once('connect', done)));
+    await withTimeout('a connection', new Promise((done) => wire.socket.once(event, done)));
     return wire;
   }
 

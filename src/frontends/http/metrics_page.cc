@@ -247,6 +247,9 @@ void write_metrics(const Service& service, Bytes& out) {
                                            {"malformed", FrontendStat::kMalformedKey},
                                            {"wrong", FrontendStat::kWrongKey}});
   frontend_counter(Metric::kCrossProtocol, FrontendStat::kCrossProtocol);
+  frontend_reasons(Metric::kTlsFailures, {{"not_tls", FrontendStat::kTlsNotTls},
+                                          {"certificate", FrontendStat::kTlsCertificate},
+                                          {"other", FrontendStat::kTlsOther}});
   frontend_counter(Metric::kConnectionsTimedOut, FrontendStat::kTimedOut);
   page.begin(Metric::kConnections);
   for (const Frontend& frontend : frontends) {

@@ -48,7 +48,7 @@ TEST(MetricsPage, HasTheTextFormatOfPrometheus) {
       EXPECT_TRUE(series.insert(line.substr(0, line.find(' '))).second) << line << " again";
     }
   }
-  EXPECT_EQ(helped.size(), 20u);
+  EXPECT_EQ(helped.size(), 21u);
 }
 
 // The family names of a page, and the label names of each.
