@@ -38,6 +38,8 @@ struct RequestContext {
   // capacity.
   bool denied_by_loss = false;
   bool unknown_to_origin = false;  // it will not learn of the request from a call
+  // The origin keeps the whole state of the tuple: Steps tells it what a new tuple takes over.
+  bool kept_by_origin = false;
   std::optional<Count> undivided_capacity{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }

@@ -254,6 +254,7 @@ ReadRequirement Engine::exact_requirement(RequestContext& context, Waiting waiti
       is_decided_exactly(query.algorithm, context.consistency, waiting) &&
       regional::drains_in_time(query.algorithm, query.limit, query.duration, query.ask.capacity);
   if (!asks) return ReadRequirement::kNothing;
+  context.kept_by_origin = true;
   const bool available = region.origin->reach() == Reach::kPrompt;
   ReadRequirement requirement = available ? ReadRequirement::kAsk : ReadRequirement::kDegrade;
   if (query.ask.cost == 0 || query.ask.cost > query.ask.capacity) return requirement;

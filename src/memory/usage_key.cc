@@ -88,6 +88,12 @@ std::optional<TupleKey> counted_key(const Slot& slot, const base::KeyedHash& has
   return TupleKey(request, hash);
 }
 
+bool is_usage_tuple(const TupleKey& key) {
+  const KeyHeader header = key.header();
+  if (header.cell_class() != CellClass::kWindow || !is_usage_width(header.duration())) return false;
+  return suffix_of(names_of(header, key.words()).identifier).has_value();
+}
+
 bool is_usage_tuple(const std::string& encoded) {
   const KeyHeader header = header_of(encoded);
   if (header.cell_class() != CellClass::kWindow || !is_usage_width(header.duration())) return false;

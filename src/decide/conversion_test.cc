@@ -1,0 +1,244 @@
+// A request with an algorithm of another class takes over what was used: every ordered pair.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "decide/all_algorithms_test.h"
+#include "decide/engine.h"
+#include "memory/conversion.h"
+#include "origins/in_process_origin.h"
+#include "tests/doubles/manual_clock.h"
+
+namespace weir::decide {
+namespace {
+
+constexpr Millis kConvertedPeriod{16'000};  // sixteenths are whole seconds
+constexpr Count kConvertedLimit = 16;
+
+Request conversion_request(Algorithm algorithm, Count cost = 1) {
+  return {.ns = "api",
+          .identifier = "alice",
+          .limit = kConvertedLimit,
+          .duration = kConvertedPeriod,
+          .cost = cost,
+          .algorithm = algorithm};
+}
+
+// The longest wait after a full use.
+Millis longest_wait(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kSlidingWindow: return 2 * kConvertedPeriod;
+    case Algorithm::kSlidingWindowStrict: return kConvertedPeriod + kConvertedPeriod / 16;
+    case Algorithm::kGcra:
+    case Algorithm::kTokenBucket: return kConvertedPeriod / static_cast<int64_t>(kConvertedLimit) + Millis(1);
+    case Algorithm::kFixedWindow:
+    case Algorithm::kSlidingLog: break;
+  }
+  return kConvertedPeriod;
+}
+
+using AlgorithmPair = std::tuple<Algorithm, Algorithm>;
+
+std::vector<AlgorithmPair> pairs_of_two_classes() {
+  std::vector<AlgorithmPair> pairs;
+  for (const Algorithm from : kAllAlgorithms) {
+    for (const Algorithm to : kAllAlgorithms) {
+      if (memory::class_of(from) != memory::class_of(to)) pairs.emplace_back(from, to);
+    }
+  }
+  return pairs;
+}
+
+std::string name_of_pair(const ::testing::TestParamInfo<AlgorithmPair>& pair) {
+  return std::string(to_string(std::get<0>(pair.param))) + "_to_" +
+         std::string(to_string(std::get<1>(pair.param)));
+}
+
+class Conversion : public ::testing::TestWithParam<AlgorithmPair> {
+ protected:
+  Conversion() { clock_.advance(Millis(3000)); }
+
+  [[nodiscard]] Algorithm from() const { return std::get<0>(GetParam()); }
+  [[nodiscard]] Algorithm to() const { return std::get<1>(GetParam()); }
+  Verdict ask(const Request& request) { return *engine_->check(clock_.now(), request); }
+  Verdict ask(Algorithm algorithm, Count cost) { return ask(conversion_request(algorithm, cost)); }
+  void pass(Millis time) {
+    clock_.advance(time);
+    (void)engine_->run_sweep(clock_.now(), 10'000);
+  }
+
+  doubles::ManualClock clock_;
+  std::shared_ptr<Engine> engine_ = Engine::make(clock_, Options{.capacity = 1000, .seed = 1});
+};
+INSTANTIATE_TEST_SUITE_P(EveryPair, Conversion, ::testing::ValuesIn(pairs_of_two_classes()),
+                         name_of_pair);
+
+TEST_P(Conversion, DeniesAfterAFullUseAndAdmitsAtTheRetryTime) {
+  ASSERT_TRUE(ask(from(), kConvertedLimit).admitted());
+  const Verdict denied = ask(to(), 1);
+  ASSERT_EQ(denied.outcome, Outcome::kDenied);
+  EXPECT_EQ(denied.remaining, 0u);
+  EXPECT_EQ(denied.basis, Basis::kLocal);
+  ASSERT_TRUE(denied.retry_after);
+  EXPECT_LE(*denied.retry_after, longest_wait(to()));
+  clock_.advance(*denied.retry_after - Millis(1));
+  EXPECT_FALSE(ask(to(), 1).admitted());
+  clock_.advance(Millis(1));
+  EXPECT_TRUE(ask(to(), 1).admitted());
+}
+
+TEST_P(Conversion, LeavesTheOtherHalfOfTheLimit) {
+  ASSERT_TRUE(ask(from(), kConvertedLimit / 2).admitted());
+  EXPECT_EQ(ask(to(), 0).remaining, kConvertedLimit / 2);
+  EXPECT_FALSE(ask(to(), kConvertedLimit / 2 + 1).admitted());
+  const Verdict admitted = ask(to(), kConvertedLimit / 2);
+  EXPECT_TRUE(admitted.admitted());
+  EXPECT_EQ(admitted.remaining, 0u);
+}
+
+TEST_P(Conversion, PeeksAsTheFirstRequestIsDecided) {
+  ASSERT_TRUE(ask(from(), 5).admitted());
+  clock_.advance(Millis(2500));
+  const Verdict peek = ask(to(), 0);
+  const uint64_t tuples = engine_->stats().tuples;
+  const Verdict denied = ask(to(), kConvertedLimit);
+  EXPECT_EQ(engine_->stats().tuples, tuples + 1);
+  ASSERT_EQ(denied.outcome, Outcome::kDenied);
+  EXPECT_EQ(peek.remaining, denied.remaining);
+  EXPECT_EQ(peek.reset, denied.reset);
+}
+
+TEST_P(Conversion, TakesAtMostTheCapacityOfTheRequest) {
+  Request request = conversion_request(from(), 100);
+  request.limit = 100;
+  ASSERT_TRUE(ask(request).admitted());
+  const Verdict denied = ask(to(), 1);
+  ASSERT_EQ(denied.outcome, Outcome::kDenied);
+  clock_.advance(longest_wait(to()));
+  EXPECT_TRUE(ask(to(), 1).admitted());
+}
+
+TEST_P(Conversion, TakesNothingThatHasExpired) {
+  ASSERT_TRUE(ask(from(), kConvertedLimit).admitted());
+  clock_.advance(2 * kConvertedPeriod);
+  EXPECT_EQ(ask(to(), 1).remaining, kConvertedLimit - 1);
+}
+
+TEST_P(Conversion, HappensOnceForAPairThatIsUsedSideBySide) {
+  ASSERT_TRUE(ask(from(), 1).admitted());
+  EXPECT_EQ(ask(to(), 1).remaining, kConvertedLimit - 2);
+  const auto keep_in_use = [&](Algorithm algorithm) {
+    // A little more than the rate, so that a backlog is never empty.
+    for (Millis passed{0}; passed < 3 * kConvertedPeriod; passed += Millis(950)) {
+      pass(Millis(950));
+      (void)ask(algorithm, 1);
+    }
+    EXPECT_EQ(engine_->stats().tuples, 1u);
+  };
+  keep_in_use(from());
+  EXPECT_EQ(ask(to(), 1).remaining, kConvertedLimit - 1);
+  keep_in_use(to());
+  EXPECT_EQ(ask(from(), 1).remaining, kConvertedLimit - 1);
+  keep_in_use(from());
+  EXPECT_EQ(ask(to(), 1).remaining, kConvertedLimit - 1);
+}
+
+TEST_P(Conversion, HappensAgainWhenTheAlgorithmIsChangedBack) {
+  ASSERT_TRUE(ask(from(), 2).admitted());
+  ASSERT_TRUE(ask(to(), 1).admitted());
+  pass(3 * kConvertedPeriod);
+  ASSERT_TRUE(ask(to(), kConvertedLimit).admitted());
+  EXPECT_EQ(ask(from(), 1).outcome, Outcome::kDenied);
+}
+
+TEST_P(Conversion, KeepsTheCountsOfATupleThatExists) {
+  ASSERT_TRUE(ask(from(), 2).admitted());
+  ASSERT_TRUE(ask(to(), 5).admitted());
+  EXPECT_EQ(ask(from(), 1).remaining, kConvertedLimit - 3);
+}
+
+TEST_P(Conversion, NeedsTheSameNamesAndDuration) {
+  ASSERT_TRUE(ask(from(), kConvertedLimit).admitted());
+  Request other = conversion_request(to());
+  other.identifier = "bob";
+  EXPECT_EQ(ask(other).remaining, kConvertedLimit - 1);
+  other = conversion_request(to());
+  other.ns = "web";
+  EXPECT_EQ(ask(other).remaining, kConvertedLimit - 1);
+  other = conversion_request(to());
+  other.workspace = "acme";
+  EXPECT_EQ(ask(other).remaining, kConvertedLimit - 1);
+  other = conversion_request(to());
+  other.duration = 2 * kConvertedPeriod;
+  EXPECT_EQ(ask(other).remaining, kConvertedLimit - 1);
+  EXPECT_FALSE(ask(to(), 1).admitted());
+}
+
+TEST_P(Conversion, TakesNoPartInCountsAcrossDurations) {
+  if (memory::class_of(to()) != memory::CellClass::kBacklog) GTEST_SKIP();
+  ASSERT_TRUE(ask(from(), kConvertedLimit).admitted());
+  Request any = conversion_request(to());
+  any.across_durations = true;
+  EXPECT_EQ(ask(any).remaining, kConvertedLimit - 1);
+  clock_.advance(Millis(0));
+  any.cost = kConvertedLimit - 1;
+  ASSERT_TRUE(ask(any).admitted());
+  Request ring = conversion_request(Algorithm::kSlidingWindowStrict);
+  ring.duration = 2 * kConvertedPeriod;
+  EXPECT_EQ(ask(ring).remaining, kConvertedLimit - 1);
+}
+
+TEST_P(Conversion, DeniesABatchAfterAFullUse) {
+  ASSERT_TRUE(ask(from(), kConvertedLimit).admitted());
+  Request other = conversion_request(to());
+  other.identifier = "bob";
+  const Request both[] = {other, conversion_request(to())};
+  const BatchVerdict verdict = *engine_->check_all(clock_.now(), both);
+  EXPECT_EQ(verdict.outcome, Outcome::kDenied);
+  EXPECT_EQ(verdict.items[0].remaining, kConvertedLimit);
+  EXPECT_EQ(verdict.items[1].remaining, 0u);
+}
+
+TEST_P(Conversion, DoesNotCountABatchOfBothTwice) {
+  const Request both[] = {conversion_request(from(), kConvertedLimit), conversion_request(to(), kConvertedLimit)};
+  EXPECT_EQ(engine_->check_all(clock_.now(), both)->outcome, Outcome::kAdmitted);
+}
+
+TEST_P(Conversion, DoesNotFollowAReset) {
+  ASSERT_TRUE(ask(from(), kConvertedLimit).admitted());
+  (void)engine_->reset(clock_.now(), conversion_request(to()));
+  EXPECT_EQ(ask(to(), 1).remaining, kConvertedLimit - 1);
+}
+
+TEST(ConversionOnce, TakesTheLargestOfSeveral) {
+  doubles::ManualClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+  const auto remaining = [&](Algorithm algorithm, Count cost) {
+    return engine->check(clock.now(), conversion_request(algorithm, cost))->remaining;
+  };
+  EXPECT_EQ(remaining(Algorithm::kSlidingLog, 3), 13u);
+  EXPECT_EQ(remaining(Algorithm::kGcra, 4), 9u);                 // 3 and 4
+  EXPECT_EQ(remaining(Algorithm::kFixedWindow, 0), 9u);          // 7, not 3
+  EXPECT_EQ(remaining(Algorithm::kSlidingWindowStrict, 1), 8u);  // 7 and 1
+}
+
+TEST(ConversionOnce, FollowsARestoredState) {
+  doubles::ManualClock clock;
+  const auto first = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+  const auto second = Engine::make(clock, Options{.capacity = 1000, .seed = 2});
+  ASSERT_TRUE(first->check(clock.now(), conversion_request(Algorithm::kGcra, kConvertedLimit))->admitted());
+  (void)first->save(clock.now(), Saving::kAll, [&](std::string_view record) {
+    EXPECT_TRUE(second->restore(clock.now(), record));
+  });
+  EXPECT_FALSE(
+      second->check(clock.now(), conversion_request(Algorithm::kSlidingWindow))->admitted());
+}
+
+}  // namespace
+}  // namespace weir::decide
