@@ -216,6 +216,150 @@ TEST_P(Conversion, DoesNotFollowAReset) {
   EXPECT_EQ(ask(to(), 1).remaining, kConvertedLimit - 1);
 }
 
+// Three engines that share an origin.
+class SharedConversion : public ::testing::TestWithParam<AlgorithmPair> {
+ protected:
+  static constexpr size_t kNodes = 3;
+  struct Node {
+    explicit Node(const doubles::ManualClock& clock) : executor(clock) {}
+    doubles::ManualExecutor executor;
+    std::shared_ptr<Engine> engine;
+  };
+
+  SharedConversion() { clock_.advance(Millis(3000)); }
+  void start(Consistency consistency) {
+    for (size_t i = 0; i < kNodes; ++i) {
+      Node& node = *nodes_.emplace_back(std::make_unique<Node>(clock_));
+      Options options{.capacity = 1000, .seed = i + 1};
+      options.origin = origin_->another_endpoint();
+      options.consistency = consistency;
+      node.engine = Engine::make(clock_, options);
+    }
+  }
+  [[nodiscard]] Algorithm from() const { return std::get<0>(GetParam()); }
+  [[nodiscard]] Algorithm to() const { return std::get<1>(GetParam()); }
+
+  template <typename Answer>
+  Answer wait_for(Node& node, std::optional<Answer>& received) {
+    node.executor.run();
+    for (int i = 0; i < 10 && !received; ++i) {  // the origin has just refused a request
+      clock_.advance(Millis(20));
+      node.executor.run();
+    }
+    return std::move(received.value());
+  }
+  Verdict ask(size_t index, Algorithm algorithm, Count cost) {
+    Node& node = *nodes_[index];
+    std::optional<Verdict> received;
+    node.engine->check_async(clock_.now(), conversion_request(algorithm, cost), node.executor,
+                             [&](Result<Verdict> verdict) { received = *verdict; });
+    return wait_for(node, received);
+  }
+  BatchVerdict ask_all(size_t index, const std::vector<Request>& requests) {
+    Node& node = *nodes_[index];
+    std::optional<BatchVerdict> received;
+    node.engine->check_all_async(
+        clock_.now(), requests, node.executor,
+        [&](Result<BatchVerdict> verdict) { received = std::move(*verdict); });
+    return wait_for(node, received);
+  }
+  // Each node asks until it is denied.
+  Count admitted_by_all(Algorithm algorithm) {
+    Count admitted = 0;
+    for (size_t node = 0; node < kNodes; ++node) {
+      while (ask(node, algorithm, 1).admitted()) ++admitted;
+    }
+    return admitted;
+  }
+  void replay() {
+    for (const auto& node : nodes_) {
+      (void)node->engine->run_replay(clock_.now(), node->executor, Flush::kAll);
+      node->executor.run();
+    }
+  }
+  // What was taken over into the current window of the tuple.
+  [[nodiscard]] Count converted() const {
+    const memory::TupleKey key(conversion_request(to()), base::KeyedHash(1));
+    const auto at = algorithms::position_of(clock_.now().wall, kConvertedPeriod);
+    return origin_->components({key.encoded(), at.sequence})[kConverted];
+  }
+
+  doubles::ManualClock clock_;
+  std::shared_ptr<origins::InProcessOrigin> origin_ =
+      std::make_shared<origins::InProcessOrigin>(clock_);
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+INSTANTIATE_TEST_SUITE_P(EveryPair, SharedConversion, ::testing::ValuesIn(pairs_of_two_classes()),
+                         name_of_pair);
+
+TEST_P(SharedConversion, DeniesOnEveryNodeAfterAFullUse) {
+  start(Consistency::kConverge);
+  ASSERT_TRUE(ask(0, from(), 6).admitted());
+  ASSERT_TRUE(ask(1, from(), 5).admitted());
+  ASSERT_TRUE(ask(2, from(), 5).admitted());
+  for (size_t node = 0; node < kNodes; ++node) {
+    const Verdict denied = ask(node, to(), 1);
+    EXPECT_EQ(denied.outcome, Outcome::kDenied) << node;
+    EXPECT_EQ(denied.remaining, 0u);
+  }
+  clock_.advance(longest_wait(to()));
+  EXPECT_TRUE(ask(1, to(), 1).admitted());
+}
+
+TEST_P(SharedConversion, LeavesTheOtherHalfOfTheLimitToAllNodesTogether) {
+  start(Consistency::kConverge);
+  ASSERT_TRUE(ask(0, from(), 3).admitted());
+  ASSERT_TRUE(ask(1, from(), 3).admitted());
+  ASSERT_TRUE(ask(2, from(), 2).admitted());
+  // The first node did not know of the others.
+  EXPECT_EQ(admitted_by_all(to()), kConvertedLimit / 2);
+  if (memory::class_of(to()) == memory::CellClass::kWindow) {
+    EXPECT_EQ(converted(), kConvertedLimit / 2);
+  }
+}
+
+TEST_P(SharedConversion, CountsTheSameUsageOnceIfNodesDecideAlone) {
+  start(Consistency::kRelaxed);
+  ASSERT_TRUE(ask(0, from(), 8).admitted());
+  replay();
+  for (size_t node = 0; node < kNodes; ++node) (void)ask(node, from(), 0);
+  ASSERT_TRUE(ask(0, to(), 1).admitted());
+  replay();
+  EXPECT_EQ(ask(0, to(), 0).remaining, kConvertedLimit / 2 - 1);
+  if (memory::class_of(to()) != memory::CellClass::kWindow) return;
+  EXPECT_EQ(ask(1, to(), 1).remaining, kConvertedLimit / 2 - 2);
+  EXPECT_EQ(ask(2, to(), 0).remaining, kConvertedLimit / 2 - 1);  // node 1 has not replayed yet
+  EXPECT_EQ(converted(), kConvertedLimit / 2);
+}
+
+TEST_P(SharedConversion, DeniesABatchAfterAFullUse) {
+  start(Consistency::kConverge);
+  ASSERT_TRUE(ask(0, from(), 6).admitted());
+  ASSERT_TRUE(ask(1, from(), 5).admitted());
+  ASSERT_TRUE(ask(2, from(), 5).admitted());
+  Request other = conversion_request(to());
+  other.identifier = "bob";
+  for (size_t node = 0; node < kNodes; ++node) {
+    const BatchVerdict verdict = ask_all(node, {other, conversion_request(to())});
+    EXPECT_EQ(verdict.outcome, Outcome::kDenied);
+    EXPECT_TRUE(verdict.items[0].admitted());
+    EXPECT_EQ(verdict.items[1].remaining, 0u);
+  }
+}
+
+TEST_P(SharedConversion, HappensOnceForAPairThatIsUsedSideBySide) {
+  start(Consistency::kConverge);
+  ASSERT_TRUE(ask(0, from(), 1).admitted());
+  EXPECT_EQ(ask(0, to(), 1).remaining, kConvertedLimit - 2);
+  for (Millis passed{0}; passed < 3 * kConvertedPeriod; passed += Millis(950)) {
+    clock_.advance(Millis(950));
+    (void)nodes_[0]->engine->run_sweep(clock_.now(), 10'000);
+    (void)ask(0, from(), 1);
+  }
+  EXPECT_EQ(nodes_[0]->engine->stats().tuples, 1u);
+  EXPECT_EQ(ask(0, to(), 1).remaining, kConvertedLimit - 1);
+}
+
 TEST(ConversionOnce, TakesTheLargestOfSeveral) {
   doubles::ManualClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});

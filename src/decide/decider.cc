@@ -255,6 +255,7 @@ memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
     if (has_remote) totals = state_.global->totals(context.key, sequence);
     hooks.prepare = [&, totals](const Tuple& tuple) {
       regional::apply(conversion, tuple, context.query, tuples.scope);
+      if (conversion.from != 0 && context.asks_origin) memory::mark_open(tuple);
       if (has_remote) merge_remote(context, totals, tuple);
     };
   }
@@ -288,15 +289,15 @@ regional::Conversion Decider::taken_over(const RequestContext& context) const {
   if (state_.tuples->other_classes(context.key) == 0) return {};
   const epoch::Guard guard;
   return regional::conversion_to(*state_.tuples, *state_.region, context.key, context.query,
-                                 context.now);
+                                 context.now, regional::Purpose::kCreate);
 }
 
 // The tuple has been created.
 void Decider::note_taken_over(const RequestContext& context,
                               const regional::Conversion& conversion) const {
-  if (context.kept_by_origin) return;
+  if (context.asks_origin) return;  // see Engine::ask()
   if (context.cell_class() != CellClass::kWindow) {
-    return regional::mark_sources(*state_.tuples, context.key, conversion.from);
+    return regional::end_conversion(*state_.tuples, context.key, conversion.from);
   }
   regional::tell_window(state_.tuples, *state_.region, context.key, context.query, conversion);
 }

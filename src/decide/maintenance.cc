@@ -60,7 +60,7 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
                      "state is empty"};
   }
   // A tuple that is created again starts empty.
-  regional::mark_sources(tuples, context.key, tuples.other_classes(context.key));
+  regional::end_conversion(tuples, context.key, tuples.other_classes(context.key));
   // Batches are short.
   constexpr int kMaxAttempts = 1000;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {

@@ -38,8 +38,7 @@ struct RequestContext {
   // capacity.
   bool denied_by_loss = false;
   bool unknown_to_origin = false;  // it will not learn of the request from a call
-  // The origin keeps the whole state of the tuple: Steps tells it what a new tuple takes over.
-  bool kept_by_origin = false;
+  bool asks_origin = false;        // unless this process can decide it; see Engine::ask()
   std::optional<Count> undivided_capacity{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }

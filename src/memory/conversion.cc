@@ -105,6 +105,12 @@ void mark_taken(const Tuple& tuple, ClassSet by) {
   taken_word(tuple).fetch_or(uint64_t{by} << taken_shift(tuple), std::memory_order_acq_rel);
 }
 
+void mark_told(const Tuple& tuple) {
+  if (!is_open(tuple)) return;
+  const uint64_t bit = set_of(tuple.slot->header.cell_class());
+  taken_word(tuple).fetch_and(~(bit << taken_shift(tuple)), std::memory_order_acq_rel);
+}
+
 void seed(const Tuple& tuple, const Query& query, Count units) {
   Query whole = query;
   whole.bound = {};

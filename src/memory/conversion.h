@@ -38,6 +38,16 @@ inline constexpr CellClass kAllClasses[] = {CellClass::kWindow, CellClass::kBack
 [[nodiscard]] ClassSet taken_by(const Tuple& tuple);
 void mark_taken(const Tuple& tuple, ClassSet by);
 
+// An open tuple has taken usage over, and the origin must be told before it decides a request on
+// the tuple. The mark is the bit of its own class.
+[[nodiscard]] inline bool is_open(const Tuple& tuple) {
+  return (taken_by(tuple) & set_of(tuple.slot->header.cell_class())) != 0;
+}
+inline void mark_open(const Tuple& tuple) {
+  mark_taken(tuple, set_of(tuple.slot->header.cell_class()));
+}
+void mark_told(const Tuple& tuple);
+
 // Charges units to a tuple that is not published yet, as admitted by this process.
 void seed(const Tuple& tuple, const Query& query, Count units);
 

@@ -71,11 +71,6 @@ class ExactUse {
   }
   void add(Count cost) const { cold_.siblings[0].fetch_add(cost, std::memory_order_seq_cst); }
 
-  // No call was answered since the tuple was created or rebuilt.
-  [[nodiscard]] bool is_unanswered() const {
-    return cold_.foreign[1].load(std::memory_order_acquire) == 0;
-  }
-
   // An answer to a call that told `own`.
   struct Answer {
     Count own = 0;

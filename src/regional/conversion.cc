@@ -43,7 +43,8 @@ Count units_of_region(const memory::TupleStore& tuples, const TupleKey& key, con
 }  // namespace
 
 Conversion conversion_to(const memory::TupleStore& tuples, const RegionState& region,
-                         const TupleKey& key, const memory::Query& query, Instant now) {
+                         const TupleKey& key, const memory::Query& query, Instant now,
+                         Purpose purpose) {
   Conversion conversion;
   const ClassSet others = tuples.other_classes(key);
   if (others == 0) return conversion;
@@ -52,7 +53,7 @@ Conversion conversion_to(const memory::TupleStore& tuples, const RegionState& re
     if ((others & memory::set_of(other)) == 0) continue;
     const TupleKey source_key = memory::key_of_class(key, other, tuples.hash);
     const Tuple source = tuples.table.find(source_key);
-    if (!source) continue;
+    if (!source || (purpose == Purpose::kTell && memory::is_open(source))) continue;
     if ((memory::taken_by(source) & memory::set_of(own)) != 0) {
       conversion.beside |= memory::set_of(other);
       continue;
@@ -82,9 +83,9 @@ void apply(const Conversion& conversion, const Tuple& tuple, const memory::Query
   (void)WindowCells(tuple).raise_siblings(sequence, conversion.units);
 }
 
-void mark_sources(const memory::TupleStore& tuples, const TupleKey& key, ClassSet from) {
-  if (from == 0) return;
+void end_conversion(const memory::TupleStore& tuples, const TupleKey& key, ClassSet from) {
   const epoch::Guard guard;
+  if (const Tuple tuple = tuples.table.find(key)) memory::mark_told(tuple);
   for (const CellClass other : memory::kAllClasses) {
     if ((from & memory::set_of(other)) == 0) continue;
     const Tuple source = tuples.table.find(memory::key_of_class(key, other, tuples.hash));
@@ -96,7 +97,7 @@ void tell_window(const std::shared_ptr<memory::TupleStore>& tuples, const Region
                  const TupleKey& key, const memory::Query& query, const Conversion& conversion) {
   StepStore* const steps = region.origin ? region.origin->step_store() : nullptr;
   if (conversion.units == 0 || steps == nullptr || !accepts_writes(region.origin->reach())) {
-    return mark_sources(*tuples, key, conversion.from);
+    return end_conversion(*tuples, key, conversion.from);
   }
   const auto at = algorithms::position_of(query.now, query.duration);
   CellStep step{.cell = {key.encoded(), at.sequence},
@@ -113,7 +114,7 @@ void tell_window(const std::shared_ptr<memory::TupleStore>& tuples, const Region
   steps->step(std::move(call), [weak = std::weak_ptr(tuples), key, from = conversion.from](
                                    const Result<std::vector<StepTotals>>& totals) {
     const auto alive = weak.lock();
-    if (alive && totals) mark_sources(*alive, key, from);
+    if (alive && totals) end_conversion(*alive, key, from);
   });
 }
 

@@ -27,23 +27,30 @@ struct Conversion {
   [[nodiscard]] bool exists() const { return (from | beside) != 0; }
 };
 
-// What a tuple that is created now for the query takes over. The caller holds an epoch guard.
+enum class Purpose : uint8_t {
+  kCreate,  // a tuple that is created now takes it over
+  // The origin is told what an open tuple has taken over. Not from a tuple that is open itself: it
+  // may have taken it over from this one.
+  kTell,
+};
+
+// What is taken over for the query. The caller holds an epoch guard.
 [[nodiscard]] Conversion conversion_to(const memory::TupleStore& tuples, const RegionState& region,
                                        const memory::TupleKey& key, const memory::Query& query,
-                                       Instant now);
+                                       Instant now, Purpose purpose);
 
 // Writes it to the new tuple before it is published. With an origin, units in a window are those of
 // siblings, because this process must not replay them.
 void apply(const Conversion& conversion, const memory::Tuple& tuple, const memory::Query& query,
            memory::Scope scope);
 
-// Marks the tuples of these classes with the names and the duration of `key`: its class has taken
-// over their usage.
-void mark_sources(const memory::TupleStore& tuples, const memory::TupleKey& key,
-                  memory::ClassSet from);
+// The origin was told, or is not to be told: the tuple of `key` is not open any more, and the class
+// of `key` has taken over the usage of these classes.
+void end_conversion(const memory::TupleStore& tuples, const memory::TupleKey& key,
+                    memory::ClassSet from);
 
-// Raises kConverted of the current window at the origin, then marks the sources. Without an origin,
-// or if it cannot be written, only marks them.
+// Raises kConverted of the current window at the origin, then ends the conversion. Without an
+// origin, or if it cannot be written, only ends it.
 void tell_window(const std::shared_ptr<memory::TupleStore>& tuples, const RegionState& region,
                  const memory::TupleKey& key, const memory::Query& query,
                  const Conversion& conversion);

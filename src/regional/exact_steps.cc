@@ -38,9 +38,9 @@ ExactCall Steps::exact_call(Flight& flight) {
     const epoch::Guard guard;
     const Tuple tuple = tuples_->table.find(flight.key);
     // Until a call is answered: an answer that is lost loses nothing.
-    if (!tuple || ExactUse(tuple).is_unanswered()) {
+    if (!tuple || memory::is_open(tuple)) {
       flight.conversion = conversion_to(*tuples_, *region_, flight.key, flight.asks.front().query,
-                                        tuples_->clock.now());
+                                        tuples_->clock.now(), Purpose::kTell);
     }
     if (tuple) {
       const ExactUse use(tuple);
@@ -118,8 +118,8 @@ bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
   // After a peek, no tuple may have taken anything over.
   const bool consumes = std::any_of(asks.begin(), asks.end(),
                                     [](const Ask& ask) { return ask.query.ask.cost > 0; });
-  if (flight->has_tuple || consumes) {
-    mark_sources(*tuples_, flight->key, flight->conversion.from);
+  if (flight->conversion.exists() && (flight->has_tuple || consumes)) {
+    end_conversion(*tuples_, flight->key, flight->conversion.from);
   }
   const WallTime now = tuples_->clock.now().wall;
   bool refused = false;
