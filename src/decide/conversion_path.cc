@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "decide/engine.h"
 #include "memory/conversion.h"
+#include "memory/exact_use.h"
 #include "memory/lifecycle.h"
 #include "regional/conversion.h"
 
@@ -17,8 +18,9 @@ namespace weir::decide {
 using memory::CellClass;
 using memory::Tuple;
 
-// The tuples whose usage is taken over.
+// The tuples whose usage is taken over, and that the origin counts, too.
 struct Engine::Sources {
+  bool open = false;  // a request is on an open tuple
   std::vector<memory::TupleKey> windows;
   std::vector<memory::TupleKey> kept;  // the origin keeps their whole state
   std::vector<memory::Query> peeks;    // at those
@@ -35,12 +37,11 @@ Engine::Sources Engine::sources_of(Instant now,
     const epoch::Guard guard;
     const Tuple tuple = tuples.table.find(*request.key);
     if (!tuple || !memory::is_open(tuple)) continue;
+    sources.open = true;
     const memory::ClassSet from =
         regional::conversion_to(tuples, *state_.region, *request.key, *request.query, now,
                                 regional::Purpose::kTell)
             .from;
-    // It has expired since.
-    if (from == 0) memory::mark_told(tuple);
     for (const CellClass other : memory::kAllClasses) {
       if ((from & memory::set_of(other)) == 0) continue;
       const memory::TupleKey key = memory::key_of_class(*request.key, other, tuples.hash);
@@ -48,7 +49,7 @@ Engine::Sources Engine::sources_of(Instant now,
       if (!source) continue;
       if (other == CellClass::kWindow) {
         sources.windows.push_back(key);
-      } else if (has_exact_store_) {
+      } else if (memory::ExactUse(source).known().fresh_until > MonoTime{}) {
         sources.kept.push_back(key);
         sources.peeks.push_back(memory::peek_of(source, now.wall));
       }
@@ -111,6 +112,7 @@ void Engine::ask(Instant now, std::vector<regional::StepRequest> requests,
                  UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
   const Sources sources = sources_of(now, requests);
   if (sources.empty()) {
+    if (sources.open) convert_windows(requests);
     return ask_after_usage(now, std::move(requests), std::move(keys), home, std::move(done));
   }
   renew(now, sources, home,

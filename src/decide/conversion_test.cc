@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,7 +37,8 @@ Millis longest_wait(Algorithm algorithm) {
     case Algorithm::kSlidingWindow: return 2 * kConvertedPeriod;
     case Algorithm::kSlidingWindowStrict: return kConvertedPeriod + kConvertedPeriod / 16;
     case Algorithm::kGcra:
-    case Algorithm::kTokenBucket: return kConvertedPeriod / static_cast<int64_t>(kConvertedLimit) + Millis(1);
+    case Algorithm::kTokenBucket:
+      return kConvertedPeriod / static_cast<int64_t>(kConvertedLimit) + Millis(1);
     case Algorithm::kFixedWindow:
     case Algorithm::kSlidingLog: break;
   }
@@ -206,7 +208,8 @@ TEST_P(Conversion, DeniesABatchAfterAFullUse) {
 }
 
 TEST_P(Conversion, DoesNotCountABatchOfBothTwice) {
-  const Request both[] = {conversion_request(from(), kConvertedLimit), conversion_request(to(), kConvertedLimit)};
+  const Request both[] = {conversion_request(from(), kConvertedLimit),
+                          conversion_request(to(), kConvertedLimit)};
   EXPECT_EQ(engine_->check_all(clock_.now(), both)->outcome, Outcome::kAdmitted);
 }
 
@@ -216,6 +219,44 @@ TEST_P(Conversion, DoesNotFollowAReset) {
   EXPECT_EQ(ask(to(), 1).remaining, kConvertedLimit - 1);
 }
 
+// An origin that can be lost, or lose the answers to calls that it has executed.
+class ConversionLink final : public RegionalOrigin, public StepStore, public ExactStore {
+ public:
+  explicit ConversionLink(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
+
+  void read(std::vector<CellRead> cells, OriginReply reply) override {
+    far_end_->read(std::move(cells), answer(std::move(reply)));
+  }
+  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+    far_end_->replay(std::move(cells), answer(std::move(reply)));
+  }
+  void step(std::vector<CellStep> steps, StepReply reply) override {
+    far_end_->step_store()->step(std::move(steps), answer(std::move(reply)));
+  }
+  void decide(std::vector<ExactCall> calls, ExactReply reply) override {
+    far_end_->exact_store()->decide(std::move(calls), answer(std::move(reply)));
+  }
+  [[nodiscard]] StepStore* step_store() override { return this; }
+  [[nodiscard]] ExactStore* exact_store() override { return this; }
+  [[nodiscard]] Reach reach() const override { return reachability; }
+
+  Reach reachability = Reach::kPrompt;
+  int lost_answers = 0;  // of the next calls
+
+ private:
+  template <typename Value>
+  [[nodiscard]] std::function<void(Result<Value>)> answer(
+      std::function<void(Result<Value>)> reply) {
+    if (lost_answers == 0) return reply;
+    --lost_answers;
+    return [reply](const Result<Value>&) {
+      reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp});
+    };
+  }
+
+  const std::shared_ptr<RegionalOrigin> far_end_;
+};
+
 // Three engines that share an origin.
 class SharedConversion : public ::testing::TestWithParam<AlgorithmPair> {
  protected:
@@ -223,6 +264,7 @@ class SharedConversion : public ::testing::TestWithParam<AlgorithmPair> {
   struct Node {
     explicit Node(const doubles::ManualClock& clock) : executor(clock) {}
     doubles::ManualExecutor executor;
+    std::shared_ptr<ConversionLink> link;
     std::shared_ptr<Engine> engine;
   };
 
@@ -231,7 +273,8 @@ class SharedConversion : public ::testing::TestWithParam<AlgorithmPair> {
     for (size_t i = 0; i < kNodes; ++i) {
       Node& node = *nodes_.emplace_back(std::make_unique<Node>(clock_));
       Options options{.capacity = 1000, .seed = i + 1};
-      options.origin = origin_->another_endpoint();
+      node.link = std::make_shared<ConversionLink>(origin_->another_endpoint());
+      options.origin = node.link;
       options.consistency = consistency;
       node.engine = Engine::make(clock_, options);
     }
@@ -360,6 +403,38 @@ TEST_P(SharedConversion, HappensOnceForAPairThatIsUsedSideBySide) {
   EXPECT_EQ(ask(0, to(), 1).remaining, kConvertedLimit - 1);
 }
 
+TEST_P(SharedConversion, IsToldAgainIfAnAnswerIsLost) {
+  for (int lost = 1; lost <= 3; ++lost) {
+    nodes_.clear();
+    origin_->clear();
+    start(Consistency::kExact);
+    ASSERT_TRUE(ask(0, from(), 6).admitted());
+    nodes_[0]->link->lost_answers = lost;
+    const Verdict first = ask(0, to(), 1);
+    // A verdict without an answer is decided on a quarter of the limit, which is used up.
+    const Count admitted = (first.admitted() ? 1 : 0) + admitted_by_all(to());
+    EXPECT_LE(admitted, kConvertedLimit - 6) << lost;
+    EXPECT_GE(admitted + static_cast<Count>(lost), kConvertedLimit - 6) << lost;
+    clock_.advance(4 * kConvertedPeriod);
+  }
+}
+
+TEST_P(SharedConversion, IsLocalWhileTheOriginIsLost) {
+  start(Consistency::kConverge);
+  ASSERT_TRUE(ask(0, from(), kConvertedLimit).admitted());
+  nodes_[0]->link->reachability = Reach::kNone;
+  const Verdict denied = ask(0, to(), 1);
+  EXPECT_EQ(denied.outcome, Outcome::kDenied);
+  // The known counts of a window deny without a question.
+  const bool is_window = memory::class_of(to()) == memory::CellClass::kWindow;
+  EXPECT_EQ(denied.basis, is_window ? Basis::kLocal : Basis::kDegraded);
+  // A node that does not know the key takes nothing over.
+  EXPECT_TRUE(ask(1, to(), 1).admitted());
+  nodes_[0]->link->reachability = Reach::kPrompt;
+  clock_.advance(Millis(300));
+  EXPECT_FALSE(ask(0, to(), 1).admitted());
+}
+
 TEST(ConversionOnce, TakesTheLargestOfSeveral) {
   doubles::ManualClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
@@ -376,7 +451,8 @@ TEST(ConversionOnce, FollowsARestoredState) {
   doubles::ManualClock clock;
   const auto first = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
   const auto second = Engine::make(clock, Options{.capacity = 1000, .seed = 2});
-  ASSERT_TRUE(first->check(clock.now(), conversion_request(Algorithm::kGcra, kConvertedLimit))->admitted());
+  ASSERT_TRUE(
+      first->check(clock.now(), conversion_request(Algorithm::kGcra, kConvertedLimit))->admitted());
   (void)first->save(clock.now(), Saving::kAll, [&](std::string_view record) {
     EXPECT_TRUE(second->restore(clock.now(), record));
   });

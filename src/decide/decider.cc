@@ -259,9 +259,9 @@ memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
       if (has_remote) merge_remote(context, totals, tuple);
     };
   }
-  const memory::CreateResult created =
-      rebuilds ? tuples.table.rebuild(context.key, context.query, hooks)
-               : tuples.table.create(context.key, context.query, hooks);
+  const memory::CreateResult created = rebuilds
+                                           ? tuples.table.rebuild(context.key, context.query, hooks)
+                                           : tuples.table.create(context.key, context.query, hooks);
   if (created == memory::CreateResult::kCreated && conversion.exists()) {
     note_taken_over(context, conversion);
   }

@@ -345,9 +345,9 @@ void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
   if (usage) (void)decider_.decide(*usage);
 }
 
-void Engine::ask_after_usage(
-    Instant now, std::vector<regional::StepRequest> requests, std::shared_ptr<void> keys,
-    Executor& home, UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
+void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
+                             std::shared_ptr<void> keys, Executor& home,
+                             UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
   std::vector<RequestContext> usages;
   std::vector<ReadRequirement> requirements;
   for (const regional::StepRequest& request : requests) {

@@ -118,6 +118,8 @@ void seed(const Tuple& tuple, const Query& query, Count units) {
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow:
       whole.ask.capacity = kMaxCount;
+      // As the first charge of a window does.
+      WindowCells(tuple).reset_watch(query.limit);
       (void)WindowCells(tuple).decide(whole, Effect::kConsume);
       return;
     case CellClass::kBacklog: (void)BacklogCell(tuple).decide(whole, Effect::kConsume); return;

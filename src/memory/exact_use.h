@@ -87,9 +87,8 @@ class ExactUse {
     raise_number(cold_.siblings[1], answer.own);
     uint64_t meta = cold_.meta.load(std::memory_order_relaxed);
     const uint64_t noted = std::min(answer.capacity, kCapacityMask) | (answer.strict ? kStrict : 0);
-    while (!cold_.meta.compare_exchange_weak(meta, (meta & kKept) | noted,
-                                             std::memory_order_release,
-                                             std::memory_order_relaxed)) {
+    while (!cold_.meta.compare_exchange_weak(
+        meta, (meta & kKept) | noted, std::memory_order_release, std::memory_order_relaxed)) {
     }
     cold_.foreign[1].store(static_cast<uint64_t>(answer.fresh_until.time_since_epoch().count()),
                            std::memory_order_release);

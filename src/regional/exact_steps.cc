@@ -38,7 +38,8 @@ ExactCall Steps::exact_call(Flight& flight) {
     const epoch::Guard guard;
     const Tuple tuple = tuples_->table.find(flight.key);
     // Until a call is answered: an answer that is lost loses nothing.
-    if (!tuple || memory::is_open(tuple)) {
+    flight.converts = !tuple || memory::is_open(tuple);
+    if (flight.converts) {
       flight.conversion = conversion_to(*tuples_, *region_, flight.key, flight.asks.front().query,
                                         tuples_->clock.now(), Purpose::kTell);
     }
@@ -115,10 +116,10 @@ bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
   Finished finished;
   const std::vector<Ask> asks = take_asks(flight);
   note_answer(*flight, asks, answer);
-  // After a peek, no tuple may have taken anything over.
-  const bool consumes = std::any_of(asks.begin(), asks.end(),
-                                    [](const Ask& ask) { return ask.query.ask.cost > 0; });
-  if (flight->conversion.exists() && (flight->has_tuple || consumes)) {
+  // A peek without a tuple takes nothing over.
+  const bool consumes =
+      std::any_of(asks.begin(), asks.end(), [](const Ask& ask) { return ask.query.ask.cost > 0; });
+  if (flight->converts && (flight->has_tuple || consumes)) {
     end_conversion(*tuples_, flight->key, flight->conversion.from);
   }
   const WallTime now = tuples_->clock.now().wall;

@@ -86,7 +86,8 @@ struct Steps::Flight {
   bool only_tells = false;  // an exact call that nobody waits for
   MonoTime first_sent{};    // of an exact call
   ForeignUse foreign;       // the same
-  Conversion conversion;    // the same; told by a call of its own, before this one
+  bool converts = false;    // the same: the origin may have to be told what was taken over
+  Conversion conversion;    // that; told by a call of its own, before this one
   uint64_t conversion_call = 0;
   bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
   // The call to the origin has returned. Until then, a reply comes from within the call. Relaxed:

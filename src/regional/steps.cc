@@ -149,8 +149,8 @@ void Steps::launch(const std::vector<FlightPtr>& flights) {
       if (call.asks.empty()) continue;
       if (flight->conversion.units > 0) {
         called.push_back(nullptr);
-        calls.push_back(conversion_call(*region_, call, flight->conversion.units,
-                                        flight->conversion_call));
+        calls.push_back(
+            conversion_call(*region_, call, flight->conversion.units, flight->conversion_call));
       }
       called.push_back(flight);
       calls.push_back(std::move(call));
