@@ -34,6 +34,9 @@ struct Component {
 
 // The shared component of all nodes that shut down.
 inline constexpr Component kDeparted{};
+// The shared component of all nodes for usage that an algorithm of another class has counted. Nodes
+// raise it by steps, so the largest value remains.
+inline constexpr Component kConverted{.incarnation = 0, .generation = 1};
 
 // One tuple in one window. `tuple` is its canonical encoding: equal bytes mean equal tuples.
 struct CellId {

@@ -7,6 +7,7 @@
 #include "memory/log_cell.h"
 #include "memory/ring_cell.h"
 #include "memory/window_cells.h"
+#include "regional/conversion.h"
 #include "regional/freshness.h"
 
 namespace weir::decide {
@@ -41,6 +42,35 @@ CellDecision Decider::decide_counts(const memory::Query& query,
   return result;
 }
 
+// Decides as if so many units had been admitted just now, and nothing else; not of windows.
+static CellDecision decide_after(const memory::Query& query, Count units) {
+  CellDecision result;
+  switch (memory::class_of(query.algorithm)) {
+    case CellClass::kBacklog: {
+      const algorithms::Pace pace = algorithms::pace_of(query.limit, query.duration);
+      algorithms::Backlog backlog = algorithms::empty_backlog(query.now, query.duration);
+      const algorithms::Ask before{.capacity = query.ask.capacity, .cost = units};
+      backlog.tat = algorithms::decide_backlog(query.now, backlog, pace, before).tat;
+      result.decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
+      break;
+    }
+    case CellClass::kRing: {
+      algorithms::RingCounts counts{};
+      counts.back() = units;
+      const auto at = algorithms::position_of(query.now, algorithms::ring_width(query.duration));
+      result.decision = algorithms::decide_ring(at, counts, query.ask);
+      break;
+    }
+    case CellClass::kLog:
+    case CellClass::kWindow:
+      result.decision = algorithms::decide_log(
+          query.now, query.duration, query.ask,
+          [&](Count back) { return back <= units ? query.now : algorithms::kNoStamp; });
+      break;
+  }
+  return result;
+}
+
 CellDecision Decider::decide_without_tuple(const RequestContext& context) const {
   const auto at = algorithms::position_of(context.query.now, context.query.duration);
   algorithms::WindowCounts region = context.region_counts.value_or(algorithms::WindowCounts{});
@@ -54,9 +84,14 @@ CellDecision Decider::decide_without_tuple(const RequestContext& context) const 
     region = {.current = std::max(region.current, totals.current.own_region),
               .previous = std::max(region.previous, totals.last.own_region)};
   }
+  // The origin may know it already.
+  const Count taken = taken_over(context).units;
+  region.current = std::max(region.current, taken);
   const algorithms::WindowCounts counts{.current = region.current + foreign.current,
                                         .previous = region.previous + foreign.previous};
-  CellDecision result = decide_counts(context.query, counts);
+  CellDecision result = taken > 0 && context.cell_class() != CellClass::kWindow
+                            ? decide_after(context.query, taken)
+                            : decide_counts(context.query, counts);
   result.evidence.siblings = region.current;
   result.evidence.foreign = foreign.current;
   if (context.query.algorithm == Algorithm::kSlidingWindow) {
@@ -209,19 +244,28 @@ memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
     return tuples.sketch.holds(tuples.sketch_subject(context.key), context.query);
   };
   memory::Table::CreateHooks hooks{.veto = in_sketch, .prepare = {}};
+  const bool rebuilds = status == DecisionStatus::kRebuild;
+  tuples.note_class(context.key);
+  const regional::Conversion conversion = rebuilds ? regional::Conversion{} : taken_over(context);
   const bool has_remote = state_.global && context.cell_class() == CellClass::kWindow;
   const int64_t sequence =
       algorithms::position_of(context.query.now, context.query.duration).sequence;
-  if (has_remote) {
-    hooks.prepare = [&, totals = state_.global->totals(context.key, sequence)](const Tuple& tuple) {
-      merge_remote(context, totals, tuple);
+  if (has_remote || conversion.exists()) {
+    global::LedgerTotals totals;
+    if (has_remote) totals = state_.global->totals(context.key, sequence);
+    hooks.prepare = [&, totals](const Tuple& tuple) {
+      regional::apply(conversion, tuple, context.query, tuples.scope);
+      if (conversion.from != 0 && context.asks_origin) memory::mark_open(tuple);
+      if (has_remote) merge_remote(context, totals, tuple);
     };
   }
-  const memory::CreateResult created = status == DecisionStatus::kRebuild
+  const memory::CreateResult created = rebuilds
                                            ? tuples.table.rebuild(context.key, context.query, hooks)
                                            : tuples.table.create(context.key, context.query, hooks);
-  if (created == memory::CreateResult::kCreated && status == DecisionStatus::kRebuild &&
-      tuples.has_origin()) {
+  if (created == memory::CreateResult::kCreated && conversion.exists()) {
+    note_taken_over(context, conversion);
+  }
+  if (created == memory::CreateResult::kCreated && rebuilds && tuples.has_origin()) {
     // The origin was to be told of the slot that the tuple had before.
     const epoch::Guard guard;
     const Tuple tuple = tuples.table.find(context.key);
@@ -239,6 +283,23 @@ memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
     state_.publish_watch->push(tuple.index);
   }
   return created;
+}
+
+regional::Conversion Decider::taken_over(const RequestContext& context) const {
+  if (state_.tuples->other_classes(context.key) == 0) return {};
+  const epoch::Guard guard;
+  return regional::conversion_to(*state_.tuples, *state_.region, context.key, context.query,
+                                 context.now, regional::Purpose::kCreate);
+}
+
+// The tuple has been created.
+void Decider::note_taken_over(const RequestContext& context,
+                              const regional::Conversion& conversion) const {
+  if (context.asks_origin) return;  // see Engine::ask()
+  if (context.cell_class() != CellClass::kWindow) {
+    return regional::end_conversion(*state_.tuples, context.key, conversion.from);
+  }
+  regional::tell_window(state_.tuples, *state_.region, context.key, context.query, conversion);
 }
 
 void Decider::merge_remote(const RequestContext& context, const global::LedgerTotals& totals,

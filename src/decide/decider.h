@@ -20,6 +20,7 @@
 #include "memory/slot.h"
 #include "memory/tuple_meta.h"
 #include "memory/window_cells.h"
+#include "regional/conversion.h"
 #include "weir/time.h"
 
 namespace weir::decide {
@@ -101,6 +102,9 @@ class Decider {
       const RequestContext& context) const;
   [[nodiscard]] memory::CreateResult create_or_rebuild(const RequestContext& context,
                                                        memory::DecisionStatus status) const;
+  // What a new tuple of the request takes over from tuples of other classes.
+  [[nodiscard]] regional::Conversion taken_over(const RequestContext& context) const;
+  void note_taken_over(const RequestContext& context, const regional::Conversion& conversion) const;
   static void merge_remote(const RequestContext& context, const global::LedgerTotals& totals,
                            const memory::Tuple& tuple);
   void sweep_some(WallTime now) const;

@@ -130,10 +130,20 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                  Verdict& verdict);
   // Counts an admission for the other regions; see memory/usage_key.h.
   void count_for_regions(Instant now, const memory::TupleKey& key, const memory::Query& query);
-  // Asks the origin; of tuples whose state it keeps, first reads what the other regions have
-  // admitted, if that is not known. `keys`: owns what the requests point to.
+  // Asks the origin. First renews what is known of the tuples whose usage an open tuple has taken
+  // over (memory/conversion.h), and tells the origin. `keys`: owns what the requests point to.
   void ask(Instant now, std::vector<regional::StepRequest> requests, std::shared_ptr<void> keys,
            Executor& home, UniqueFunction<void(const std::vector<regional::StepResult>&)> done);
+  struct Sources;
+  [[nodiscard]] Sources sources_of(Instant now,
+                                   const std::vector<regional::StepRequest>& requests) const;
+  void renew(Instant now, const Sources& sources, Executor& home, Task done);
+  void convert_windows(const std::vector<regional::StepRequest>& requests) const;
+  // Asks the origin; of tuples whose state it keeps, first reads what the other regions have
+  // admitted, if that is not known.
+  void ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
+                       std::shared_ptr<void> keys, Executor& home,
+                       UniqueFunction<void(const std::vector<regional::StepResult>&)> done);
   [[nodiscard]] bool counts_for_regions() const { return has_exact_store_ && sync_ != nullptr; }
   // Counts a cost that the origin does not know.
   void note_own(const RequestContext& context);

@@ -59,6 +59,8 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
                      "choose the consistency relaxed for tuples to reset, or wait until the "
                      "state is empty"};
   }
+  // A tuple that is created again starts empty.
+  regional::end_conversion(tuples, context.key, tuples.other_classes(context.key));
   // Batches are short.
   constexpr int kMaxAttempts = 1000;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
@@ -109,6 +111,7 @@ bool Engine::restore(Instant now, std::string_view record) {
   if (units == 0) return true;  // it expired
   memory::TupleStore& tuples = *state_.tuples;
   const memory::TupleKey key(state->key, tuples.hash);
+  tuples.note_class(key);
   const auto prepare = [&](const memory::Tuple& tuple) { memory::restore_state(tuple, *state); };
   const auto created = tuples.table.create(key, *query, {.veto = {}, .prepare = prepare});
   if (created == memory::CreateResult::kCreated) return true;

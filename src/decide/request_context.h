@@ -38,6 +38,7 @@ struct RequestContext {
   // capacity.
   bool denied_by_loss = false;
   bool unknown_to_origin = false;  // it will not learn of the request from a call
+  bool asks_origin = false;        // unless this process can decide it; see Engine::ask()
   std::optional<Count> undivided_capacity{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }

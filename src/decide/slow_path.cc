@@ -212,6 +212,7 @@ ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waitin
   const Consistency consistency = consistency_of(context.consistency, waiting);
   // A peek decides on what it knows.
   const bool asks = consistency != Consistency::kRelaxed && context.query.ask.cost > 0;
+  context.asks_origin = asks && rules.available;
   const auto allowance =
       consistency == Consistency::kConverge ? region.allowance.at(context.now.mono) : std::nullopt;
   const auto evaluate = [&](const memory::Tuple& tuple) {
@@ -254,6 +255,7 @@ ReadRequirement Engine::exact_requirement(RequestContext& context, Waiting waiti
       is_decided_exactly(query.algorithm, context.consistency, waiting) &&
       regional::drains_in_time(query.algorithm, query.limit, query.duration, query.ask.capacity);
   if (!asks) return ReadRequirement::kNothing;
+  context.asks_origin = true;
   const bool available = region.origin->reach() == Reach::kPrompt;
   ReadRequirement requirement = available ? ReadRequirement::kAsk : ReadRequirement::kDegrade;
   if (query.ask.cost == 0 || query.ask.cost > query.ask.capacity) return requirement;
@@ -343,9 +345,9 @@ void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
   if (usage) (void)decider_.decide(*usage);
 }
 
-void Engine::ask(Instant now, std::vector<regional::StepRequest> requests,
-                 std::shared_ptr<void> keys, Executor& home,
-                 UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
+void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
+                             std::shared_ptr<void> keys, Executor& home,
+                             UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
   std::vector<RequestContext> usages;
   std::vector<ReadRequirement> requirements;
   for (const regional::StepRequest& request : requests) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 
 #include "global/region_sync_fixture_test.h"
 #include "origins/in_process_origin.h"
@@ -77,6 +78,39 @@ TEST_P(ExactRegions, AFirstRequestReadsTheCountsOfTheOthers) {
   (void)ask(*west_);
   pass(Millis(1000));
   EXPECT_LE(left(*west_), 23U);
+}
+
+// Each region publishes what it has taken over: together it must be what was used.
+TEST_P(ExactRegions, TakeTheirOwnPartOverToAWindow) {
+  EXPECT_EQ(ask_times(*east_, 20), 20);
+  EXPECT_EQ(ask_times(*east_two_, 20), 20);
+  EXPECT_EQ(ask_times(*west_, 20), 20);
+  pass(Millis(5000));
+  algorithm_ = Algorithm::kFixedWindow;
+  for (TestRegion* region : {east_, east_two_, west_}) EXPECT_TRUE(ask(*region).admitted());
+  pass(Millis(5000));
+  for (TestRegion* region : {east_, east_two_, west_}) EXPECT_GE(left(*region), 35U);
+  EXPECT_LE(left(*west_), 47U);
+  // Less of the west than the publish rule lets a region keep.
+  EXPECT_LE(left(*east_), 60U);
+  EXPECT_LE(left(*east_two_), 60U);
+}
+
+// What a region takes over into a state of its origin is not published.
+TEST_P(ExactRegions, TakeAllThatIsKnownOverFromAWindow) {
+  const Algorithm to = std::exchange(algorithm_, Algorithm::kFixedWindow);
+  EXPECT_EQ(ask_times(*east_, 20), 20);
+  EXPECT_EQ(ask_times(*east_two_, 20), 20);
+  EXPECT_EQ(ask_times(*west_, 20), 20);
+  pass(Millis(5000));
+  algorithm_ = to;
+  for (TestRegion* region : {east_, east_two_, west_}) EXPECT_TRUE(ask(*region).admitted());
+  pass(Millis(5000));
+  for (TestRegion* region : {east_, east_two_, west_}) EXPECT_GE(left(*region), 35U);
+  EXPECT_LE(left(*west_), 47U);
+  // Less of the west than the publish rule lets a region keep.
+  EXPECT_LE(left(*east_), 62U);
+  EXPECT_LE(left(*east_two_), 62U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ExactRegions,

@@ -8,18 +8,12 @@
 namespace weir::global {
 
 LedgerKey ledger_key_of(const std::string& tuple) {
-  const memory::KeyHeader header = memory::header_of(tuple);
-  const char* words = tuple.data() + sizeof header.word;
-  const auto next = [&](size_t bytes) {
-    std::string name = base::unpack(words, bytes);
-    words += 8 * base::words_for(bytes);
-    return name;
-  };
+  memory::KeyNames names = memory::names_of(tuple);
   LedgerKey key;
-  key.workspace = next(header.workspace_bytes());
-  key.ns = next(header.namespace_bytes());
-  key.identifier = next(header.identifier_bytes());
-  key.duration = header.duration();
+  key.workspace = std::move(names.workspace);
+  key.ns = std::move(names.ns);
+  key.identifier = std::move(names.identifier);
+  key.duration = memory::header_of(tuple).duration();
   return key;
 }
 

@@ -8,9 +8,9 @@
 //   foreign[1]    fresh until, monotonic ns; 0: there was no answer yet
 //   acked[0]      denied: bits 20-63 until when (monotonic ms), bits 0-19 the smallest cost
 //   acked[1]      the remaining limit at the last answer, for denials
-//   meta          bits 0-39 the capacity of the last answer; bit 61 other regions have admitted
-//   more
-//                 than the origin may know, bit 62 strict, bit 63 dirty
+//   meta          bits 0-39 the capacity of the last answer; bits 40-43 taken, see conversion.h;
+//                 bit 61 other regions have admitted more than the origin may know, bit 62 strict,
+//                 bit 63 dirty
 //
 // An answer makes the tuple stale, writes `used` before `acked`, and makes it fresh again. Readers
 // read them in the other order, and find it stale if an answer came meanwhile.
@@ -87,9 +87,8 @@ class ExactUse {
     raise_number(cold_.siblings[1], answer.own);
     uint64_t meta = cold_.meta.load(std::memory_order_relaxed);
     const uint64_t noted = std::min(answer.capacity, kCapacityMask) | (answer.strict ? kStrict : 0);
-    while (!cold_.meta.compare_exchange_weak(meta, (meta & (kDirty | kForeign)) | noted,
-                                             std::memory_order_release,
-                                             std::memory_order_relaxed)) {
+    while (!cold_.meta.compare_exchange_weak(
+        meta, (meta & kKept) | noted, std::memory_order_release, std::memory_order_relaxed)) {
     }
     cold_.foreign[1].store(static_cast<uint64_t>(answer.fresh_until.time_since_epoch().count()),
                            std::memory_order_release);
@@ -133,17 +132,23 @@ class ExactUse {
   }
   void continue_from(const ExactUse& before) const {
     begin(before.generation());
+    cold_.meta.store(before.cold_.meta.load(std::memory_order_acquire) & kTakenMask,
+                     std::memory_order_relaxed);
     if (before.has_foreign_news()) mark_foreign();
     cold_.siblings[1].store(before.cold_.siblings[1].load(std::memory_order_acquire),
                             std::memory_order_relaxed);
     cold_.siblings[0].store(before.own(), std::memory_order_relaxed);
   }
 
+  static constexpr int kTakenShift = 40;
+
  private:
   static constexpr uint64_t kCapacityMask = (uint64_t{1} << 40) - 1;
+  static constexpr uint64_t kTakenMask = uint64_t{15} << kTakenShift;
   static constexpr uint64_t kForeign = uint64_t{1} << 61;
   static constexpr uint64_t kStrict = uint64_t{1} << 62;
   static constexpr uint64_t kDirty = uint64_t{1} << 63;
+  static constexpr uint64_t kKept = kDirty | kForeign | kTakenMask;  // by an answer
   static constexpr int kCostBits = 20;
   static constexpr uint64_t kCostMask = (uint64_t{1} << kCostBits) - 1;
 

@@ -17,6 +17,24 @@ KeyHeader header_of(const std::string& encoded) {
   return header;
 }
 
+KeyNames names_of(KeyHeader header, const void* words) {
+  const char* at = static_cast<const char*>(words);
+  const auto next = [&](size_t bytes) {
+    std::string name = base::unpack(at, bytes);
+    at += sizeof(uint64_t) * base::words_for(bytes);
+    return name;
+  };
+  KeyNames names;
+  names.workspace = next(header.workspace_bytes());
+  names.ns = next(header.namespace_bytes());
+  names.identifier = next(header.identifier_bytes());
+  return names;
+}
+
+KeyNames names_of(const std::string& encoded) {
+  return names_of(header_of(encoded), encoded.data() + sizeof(KeyHeader::word));
+}
+
 TupleKey::TupleKey(KeyHeader header, const void* words, const base::KeyedHash& hash)
     : header_(header), word_count_(header.words()) {
   std::memcpy(words_.data(), words, word_count_ * sizeof(uint64_t));

@@ -59,6 +59,15 @@ static_assert(kMaxNameBytes < 1024);
 [[nodiscard]] std::string encode_key(KeyHeader header, const uint64_t* words);
 [[nodiscard]] KeyHeader header_of(const std::string& encoded);
 
+struct KeyNames {
+  std::string workspace;
+  std::string ns;
+  std::string identifier;
+};
+// The names in the words of a key, which need not be aligned.
+[[nodiscard]] KeyNames names_of(KeyHeader header, const void* words);
+[[nodiscard]] KeyNames names_of(const std::string& encoded);
+
 // Built on the caller's stack from a valid request; holds its own copy of the names.
 class TupleKey {
  public:

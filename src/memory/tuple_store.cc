@@ -1,6 +1,7 @@
 #include "memory/tuple_store.h"
 
 #include "base/word_packer.h"
+#include "memory/usage_key.h"
 
 namespace weir::memory {
 namespace {
@@ -36,6 +37,20 @@ Sketch::Subject TupleStore::sketch_subject(const TupleKey& key) const {
   return {.hash = key.hash(),
           .group = hash(key.words(), words, lengths),
           .across_durations = header.duration() == Millis(0)};
+}
+
+void TupleStore::note_class(const TupleKey& key) {
+  const ClassSet own = set_of(key.header().cell_class());
+  if ((classes_.load(std::memory_order_relaxed) & own) != 0) return;
+  if (!is_usage_tuple(key)) classes_.fetch_or(own, std::memory_order_relaxed);
+}
+
+ClassSet TupleStore::other_classes(const TupleKey& key) const {
+  const ClassSet own = set_of(key.header().cell_class());
+  const auto others = static_cast<ClassSet>(classes_.load(std::memory_order_relaxed) & ~own);
+  // Usage across durations has no unit that the other classes share.
+  if (others == 0 || key.header().duration() == Millis(0) || is_usage_tuple(key)) return 0;
+  return others;
 }
 
 // The origin has the counts of an evicted tuple. While the origin cannot be read, this sketch is

@@ -9,10 +9,12 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "base/keyed_hash.h"
 #include "memory/byte_budget.h"
+#include "memory/conversion.h"
 #include "memory/lifecycle.h"
 #include "memory/memory_plan.h"
 #include "memory/sketch.h"
@@ -53,6 +55,11 @@ struct TupleStore {
     return is_current(tuple, algorithms::position_of(query.now, query.duration).sequence);
   }
 
+  // Call before a tuple is created: a later conversion looks for tuples of its class.
+  void note_class(const TupleKey& key);
+  // The other classes of which there may be a tuple with the same names and duration.
+  [[nodiscard]] ClassSet other_classes(const TupleKey& key) const;
+
   // Read only when a reply arrives or a request seems late: a request brings its own time.
   const Clock& clock;
   const base::KeyedHash hash;
@@ -68,6 +75,8 @@ struct TupleStore {
   UncertainGrants uncertain;
 
  private:
+  std::atomic<ClassSet> classes_{0};  // of all tuples that were ever created here: relaxed
+
   void remember_evicted(const Tuple& tuple, const FrozenWords& frozen);
 };
 

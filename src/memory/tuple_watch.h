@@ -3,7 +3,8 @@
 //
 //   bit 63      dirty: a replay is in flight or due
 //   bit 62      denied: a request was denied since the publish rule was last evaluated
-//   bits 32-61  generation: distinguishes the tuples that have used this slot
+//   bits 58-61  taken: the classes that have taken over its usage; see conversion.h
+//   bits 32-57  generation: distinguishes the tuples that have used this slot
 //   bits 16-31  the smallest limit requested in this window; a smaller one triggers the rule
 //   bits 0-15   threshold: a window count, own and others, that triggers the publish rule
 //
@@ -39,7 +40,8 @@ struct TupleWatch {
   static constexpr uint64_t kDirty = kClosedBit;
   static constexpr uint64_t kDenied = uint64_t{1} << 62;
   static constexpr int kGenerationShift = 32;
-  static constexpr uint64_t kGenerationMask = (uint64_t{1} << 30) - 1;
+  static constexpr uint64_t kGenerationMask = (uint64_t{1} << 26) - 1;
+  static constexpr int kTakenShift = 58;
   static constexpr int kLimitShift = 16;
   static constexpr uint64_t kCodeMask = 0xffff;
   static constexpr uint64_t kWatchMask = kCodeMask << kLimitShift | kCodeMask;

@@ -6,34 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "base/word_packer.h"
-
 namespace weir::memory {
 namespace {
 
 constexpr char kSeparator = '\x1f';
 constexpr uint64_t kShortest = 1024;  // ms
-
-struct Names {
-  std::string workspace;
-  std::string ns;
-  std::string identifier;
-};
-
-// `words`: as WordPacker wrote them.
-Names names_of(KeyHeader header, const void* key_words) {
-  const char* words = static_cast<const char*>(key_words);
-  const auto next = [&](size_t bytes) {
-    std::string name = base::unpack(words, bytes);
-    words += 8 * base::words_for(bytes);
-    return name;
-  };
-  Names names;
-  names.workspace = next(header.workspace_bytes());
-  names.ns = next(header.namespace_bytes());
-  names.identifier = next(header.identifier_bytes());
-  return names;
-}
 
 bool is_usage_width(Millis duration) {
   const auto power = static_cast<uint64_t>(duration.count() - 1);
@@ -75,7 +52,7 @@ Millis usage_width(Millis horizon) {
 
 std::optional<TupleKey> usage_key(const TupleKey& counted, Millis horizon,
                                   const base::KeyedHash& hash) {
-  const Names names = names_of(counted.header(), counted.words());
+  const KeyNames names = names_of(counted.header(), counted.words());
   std::string identifier = names.identifier;
   identifier += kSeparator;
   identifier += static_cast<char>('0' + static_cast<int>(counted.header().cell_class()));
@@ -93,7 +70,7 @@ std::optional<TupleKey> counted_key(const Slot& slot, const base::KeyedHash& has
   if (slot.header.cell_class() != CellClass::kWindow || !is_usage_width(slot.header.duration())) {
     return std::nullopt;
   }
-  Names names = names_of(slot.header, slot.key_words());
+  KeyNames names = names_of(slot.header, slot.key_words());
   const auto suffix = suffix_of(names.identifier);
   if (!suffix) return std::nullopt;
   names.identifier.resize(suffix->begin);
@@ -111,10 +88,16 @@ std::optional<TupleKey> counted_key(const Slot& slot, const base::KeyedHash& has
   return TupleKey(request, hash);
 }
 
+bool is_usage_tuple(const TupleKey& key) {
+  const KeyHeader header = key.header();
+  if (header.cell_class() != CellClass::kWindow || !is_usage_width(header.duration())) return false;
+  return suffix_of(names_of(header, key.words()).identifier).has_value();
+}
+
 bool is_usage_tuple(const std::string& encoded) {
   const KeyHeader header = header_of(encoded);
   if (header.cell_class() != CellClass::kWindow || !is_usage_width(header.duration())) return false;
-  return suffix_of(names_of(header, encoded.data() + sizeof header.word).identifier).has_value();
+  return suffix_of(names_of(encoded).identifier).has_value();
 }
 
 }  // namespace weir::memory

@@ -26,7 +26,8 @@ namespace weir::memory {
                                                 const base::KeyedHash& hash);
 // The tuple that a usage tuple counts; none: `tuple` is not one.
 [[nodiscard]] std::optional<TupleKey> counted_key(const Slot& slot, const base::KeyedHash& hash);
-// Whether an encoded tuple is a usage tuple.
+// Whether a tuple is a usage tuple.
+[[nodiscard]] bool is_usage_tuple(const TupleKey& key);
 [[nodiscard]] bool is_usage_tuple(const std::string& encoded);
 
 }  // namespace weir::memory

@@ -32,10 +32,18 @@ ExactCall Steps::exact_call(Flight& flight) {
   const base::MutexLock lock(shard_of(flight.key).mutex);
   if (flight.ended || flight.asks.empty()) return {};
   if (flight.call == 0) {
-    flight.call = 1 + exact_calls_.fetch_add(1, std::memory_order_relaxed);
+    flight.conversion_call = 1 + exact_calls_.fetch_add(2, std::memory_order_relaxed);
+    flight.call = flight.conversion_call + 1;
     flight.first_sent = flight.began.mono;
     const epoch::Guard guard;
-    if (const Tuple tuple = tuples_->table.find(flight.key)) {
+    const Tuple tuple = tuples_->table.find(flight.key);
+    // Until a call is answered: an answer that is lost loses nothing.
+    flight.converts = !tuple || memory::is_open(tuple);
+    if (flight.converts) {
+      flight.conversion = conversion_to(*tuples_, *region_, flight.key, flight.asks.front().query,
+                                        tuples_->clock.now(), Purpose::kTell);
+    }
+    if (tuple) {
       const ExactUse use(tuple);
       // Before the total is read: a later admission marks the tuple dirty again.
       use.mark_clean();
@@ -80,6 +88,7 @@ void Steps::on_answers(const std::vector<FlightPtr>& flights,
   std::vector<FlightPtr> again;
   for (size_t i = 0; i < flights.size(); ++i) {
     const FlightPtr& flight = flights[i];
+    if (flight == nullptr) continue;  // of a conversion
     if (answers && i < answers->size() && land_exact(flight, (*answers)[i])) continue;
     counters_->add(Stat::kStepErrors);
     if (!answers && may_repeat(flight, now)) {
@@ -107,6 +116,12 @@ bool Steps::land_exact(const FlightPtr& flight, const ExactAnswer& answer) {
   Finished finished;
   const std::vector<Ask> asks = take_asks(flight);
   note_answer(*flight, asks, answer);
+  // A peek without a tuple takes nothing over.
+  const bool consumes =
+      std::any_of(asks.begin(), asks.end(), [](const Ask& ask) { return ask.query.ask.cost > 0; });
+  if (flight->converts && (flight->has_tuple || consumes)) {
+    end_conversion(*tuples_, flight->key, flight->conversion.from);
+  }
   const WallTime now = tuples_->clock.now().wall;
   bool refused = false;
   for (size_t i = 0; i < asks.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/windows.h"
+#include "regional/conversion.h"
 #include "regional/steps.h"
 
 namespace weir::regional {
@@ -85,6 +86,9 @@ struct Steps::Flight {
   bool only_tells = false;  // an exact call that nobody waits for
   MonoTime first_sent{};    // of an exact call
   ForeignUse foreign;       // the same
+  bool converts = false;    // the same: the origin may have to be told what was taken over
+  Conversion conversion;    // that; told by a call of its own, before this one
+  uint64_t conversion_call = 0;
   bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
   // The call to the origin has returned. Until then, a reply comes from within the call. Relaxed:
   // see go_on().

@@ -147,6 +147,11 @@ void Steps::launch(const std::vector<FlightPtr>& flights) {
     if (is_exact(flight->key)) {
       ExactCall call = exact_call(*flight);
       if (call.asks.empty()) continue;
+      if (flight->conversion.units > 0) {
+        called.push_back(nullptr);
+        calls.push_back(
+            conversion_call(*region_, call, flight->conversion.units, flight->conversion_call));
+      }
       called.push_back(flight);
       calls.push_back(std::move(call));
       continue;
@@ -168,7 +173,9 @@ void Steps::launch(const std::vector<FlightPtr>& flights) {
                                              if (const auto alive = self.lock())
                                                alive->on_answers(called, std::move(answers));
                                            });
-    for (const FlightPtr& flight : called) flight->sent.store(true, std::memory_order_relaxed);
+    for (const FlightPtr& flight : called) {
+      if (flight != nullptr) flight->sent.store(true, std::memory_order_relaxed);
+    }
   }
   if (sent.empty()) return;
   counters_->add(Stat::kSteps, sent.size());

@@ -18,14 +18,14 @@ after(async () => {
   await origin.kill();
 });
 
-// What two nodes admit of 30 requests each at the same time.
+// What two nodes admit of 30 requests each at the same time, on a key of this algorithm.
 async function admitted(namespace, algorithm, ...options) {
   const clients = nodes.map((node) => clientOf(node.server));
   try {
     const answers = await Promise.all(
       clients.flatMap((client) =>
         Array.from({ length: 30 }, () =>
-          client.call('WEIR.LIMIT', namespace, 'all', 20, kLongWindow, 'ALGORITHM', algorithm, ...options),
+          client.call('WEIR.LIMIT', namespace, algorithm, 20, kLongWindow, 'ALGORITHM', algorithm, ...options),
         ),
       ),
     );
@@ -59,7 +59,7 @@ for (const algorithm of ['fixed_window', 'gcra']) {
 test('the count of an exact namespace is not reset', async () => {
   const client = clientOf(nodes[0].server);
   try {
-    const reset = (namespace) => client.call('WEIR.RESET', namespace, 'all', kLongWindow, 'ALGORITHM', 'gcra');
+    const reset = (namespace) => client.call('WEIR.RESET', namespace, 'gcra', kLongWindow, 'ALGORITHM', 'gcra');
     await assert.rejects(reset('payments'), /consistency is exact/);
     assert.equal(await reset('others'), 1);
   } finally {
