@@ -302,19 +302,23 @@ struct ExactCall {
   // that is sent again has the same number and the same asks.
   uint64_t number = 0;
   // What the writer has admitted by itself on the tuple, in all, and how much of it the origin has
-  // acknowledged. The origin charges the rest first, whether it fits or not.
+  // acknowledged or no longer counts. The origin charges the rest first, whether it fits or not.
   Count own = 0;
   Count acked = 0;
+  // The largest capacity that any of this was decided with. What a writer admitted by itself raises
+  // a backlog to at most 1.25 times as much: processes that answer each other admit no more, and
+  // what they admitted while the origin was lost would deny all requests for as long. 0: no bound.
+  Count capacity = 0;
   Millis strict_for{0};  // how long a refusal matters to all writers
   // What other regions have admitted in the current window of the tuple that counts it for them,
   // and in the one before. The origin charges what it does not know, whoever tells it; if it knows
-  // of neither window, `foreign_at_first`.
+  // of neither window, `foreign_at_first`. At most `capacity` at a time: more cannot count any
+  // more.
   int64_t foreign_sequence = 0;
   Count foreign = 0;
   Count foreign_last = 0;
   Millis foreign_width{0};  // of these windows; 0: nothing is known
   Count foreign_at_first = 0;
-  Count foreign_most = 0;      // to charge of that at a time: more cannot count any more
   std::vector<ExactAsk> asks;  // in the order of arrival
 };
 

@@ -517,6 +517,16 @@ TEST_F(Untold, IsToldWhenTheOriginIsBack) {
   }
 }
 
+TEST_F(Untold, IsToldInFullIfTheBurstIsAboveTheLimit) {
+  Request slow = request(Algorithm::kGcra, 500);
+  slow.limit = 1;
+  slow.burst = 1000;
+  admit_alone(slow);
+  EXPECT_EQ(tell().done, 1u);
+  slow.cost = 0;
+  EXPECT_EQ(check(1, slow)->remaining, 500u);
+}
+
 TEST_F(Untold, IsToldAgainAfterAnAnswerWasLostAndChargedOnce) {
   admit_alone(request(Algorithm::kGcra, 3));
   link(0).holds = true;
@@ -530,6 +540,41 @@ TEST_F(Untold, IsToldAgainAfterAnAnswerWasLostAndChargedOnce) {
   EXPECT_EQ(tell().done, 1u);
   EXPECT_EQ(remaining(Algorithm::kGcra), 7u);
   EXPECT_EQ(nodes_[0]->engine->stats().unacked, 0u);
+}
+
+// A loss that lasted for long would deny all requests for as long.
+TEST_F(Untold, IsOnlyWhatStillCounts) {
+  for (const Algorithm algorithm : kUnmergeable) {
+    SCOPED_TRACE(to_string(algorithm));
+    for (int i = 0; i < 20; ++i) {
+      admit_alone(request(algorithm, 4));
+      clock_.advance(Millis(10'000) * 17 / 16 + Millis(1));
+    }
+    admit_alone(request(algorithm, 3));
+    EXPECT_EQ(tell().done, 1u);
+    EXPECT_EQ(remaining(algorithm), 7u);
+    EXPECT_EQ(nodes_[0]->engine->stats().unacked, 0u);
+  }
+}
+
+// The rate of a process that decides its share is lower. A count across durations keeps its time to
+// drain when the rate changes, so a tuple that was told at that rate would wait for too long.
+TEST_F(Untold, IsToldAtTheWholeRate) {
+  for (const bool across : {false, true}) {
+    Request whole = request(Algorithm::kGcra, 3);
+    whole.identifier = across ? "across" : "one";
+    whole.across_durations = across;
+    whole.on_origin_loss = OnOriginLoss::kShare;
+    admit_alone(whole);
+    EXPECT_EQ(tell().done, 1u);
+    EXPECT_EQ(link(0).calls.back().limit, 10u);
+    EXPECT_EQ(tell().done, 0u) << "once";
+    Request next = whole;
+    next.cost = 0;
+    EXPECT_EQ(check(1, next)->remaining, 7u);
+    next.cost = 8;
+    EXPECT_EQ(check(1, next)->retry_after, Millis(1000));
+  }
 }
 
 // A process that found a call without an answer waited for it for ever.

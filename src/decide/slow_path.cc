@@ -384,7 +384,9 @@ void Engine::note_own(const RequestContext& context) {
   const epoch::Guard guard;
   const memory::Tuple tuple = state_.tuples->table.find(context.key);
   if (!tuple) return;
-  memory::ExactUse(tuple).add(context.query.ask.cost);
+  const memory::ExactUse use(tuple);
+  use.note_capacity(context.undivided_capacity.value_or(context.query.ask.capacity));
+  use.add(context.query.ask.cost);
   state_.region->mark_untold(tuple);
   count_for_regions(context.now, context.key, context.query);
 }
@@ -436,6 +438,7 @@ void Engine::degrade_exact(RequestContext& context, Missing missing) const {
     context.denied_by_loss = true;
   } else if (policy == OnOriginLoss::kShare || missing == Missing::kAnswer) {
     context.undivided_capacity = context.query.ask.capacity;
+    context.query.whole = {.limit = context.query.limit, .capacity = context.query.ask.capacity};
     // What the origin has granted is unknown, so a late answer allows a quarter of the share.
     const uint32_t parts = missing == Missing::kAnswer ? regional::kAllowanceParts : 1;
     const uint32_t nodes = std::max<uint32_t>(state_.region->origin->live_nodes(), 1);

@@ -16,8 +16,11 @@
 
 #pragma once
 
+#include <algorithm>
+
 #include "algorithms/backlog.h"
 #include "base/inline.h"
+#include "base/wide.h"
 #include "memory/slot.h"
 
 namespace weir::memory {
@@ -60,6 +63,15 @@ class BacklogCell {
     return fits(query) && tat != kFrozen &&
            algorithms::admit_backlog(query.now, backlog, pace(), query.ask, decision) &&
            charge(tat, decision.tat, query.now);
+  }
+
+  // Units that have not drained at `now`.
+  [[nodiscard]] Count waiting(WallTime now) const {
+    const base::Wide tat{slot_.hot[1].load(std::memory_order_acquire)};
+    const auto since = static_cast<uint64_t>(std::max(now - epoch(), Millis(0)).count());
+    const base::Wide drained = base::Wide{since} * pace().den;
+    if (tat <= drained) return 0;
+    return base::ceil_div(static_cast<uint64_t>(tat - drained), pace().num);
   }
 
   // The state as it would be after a rebuild for the query.

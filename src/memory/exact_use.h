@@ -7,10 +7,11 @@
 //   foreign[0]    used: the cost that counted at the origin at its last answer
 //   foreign[1]    fresh until, monotonic ns; 0: there was no answer yet
 //   acked[0]      denied: bits 20-63 until when (monotonic ms), bits 0-19 the smallest cost
-//   acked[1]      the remaining limit at the last answer, for denials
-//   meta          bits 0-39 the capacity of the last answer; bits 40-43 taken, see conversion.h;
-//                 bit 61 other regions have admitted more than the origin may know, bit 62 strict,
-//                 bit 63 dirty
+//   acked[1]      the remaining limit at the last answer, for denials; of a part, the whole limit
+//   meta          bits 0-39 the capacity of the last answer, or of a part the whole capacity; bits
+//                 40-43 taken, see conversion.h; bit 60 the tuple decides a part of its limit, bit
+//                 61 other regions have admitted more than the origin may know, bit 62 strict, bit
+//                 63 dirty
 //
 // An answer makes the tuple stale, writes `used` before `acked`, and makes it fresh again. Readers
 // read them in the other order, and find it stale if an answer came meanwhile.
@@ -20,6 +21,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "base/wide.h"
 #include "memory/slot.h"
@@ -94,6 +96,31 @@ class ExactUse {
                            std::memory_order_release);
   }
 
+  // The origin has charged what a call told, at a rate that the tuple does not have any more.
+  void note_told(Count own) const { raise_number(cold_.siblings[1], own); }
+
+  // The tuple decides a part of its limit until an answer: the origin must be told the whole.
+  // Before the tuple is published.
+  void begin_part(const Query::Whole& whole) const {
+    cold_.acked[1].store(whole.limit, std::memory_order_relaxed);
+    cold_.meta.fetch_or(std::min(whole.capacity, kCapacityMask) | kPart, std::memory_order_relaxed);
+  }
+  // The capacity of what this process admits without any answer so far.
+  void note_capacity(Count capacity) const {
+    uint64_t meta = cold_.meta.load(std::memory_order_relaxed);
+    while ((meta & kCapacityMask) == 0 &&
+           !cold_.meta.compare_exchange_weak(meta, meta | std::min(capacity, kCapacityMask),
+                                             std::memory_order_release,
+                                             std::memory_order_relaxed)) {
+    }
+  }
+  [[nodiscard]] std::optional<Query::Whole> whole() const {
+    const uint64_t meta = cold_.meta.load(std::memory_order_acquire);
+    if ((meta & kPart) == 0) return std::nullopt;
+    return Query::Whole{.limit = cold_.acked[1].load(std::memory_order_acquire),
+                        .capacity = meta & kCapacityMask};
+  }
+
   // A denial of the origin: no request of this cost or more passes before `until`.
   struct Denial {
     MonoTime until{};
@@ -145,6 +172,7 @@ class ExactUse {
  private:
   static constexpr uint64_t kCapacityMask = (uint64_t{1} << 40) - 1;
   static constexpr uint64_t kTakenMask = uint64_t{15} << kTakenShift;
+  static constexpr uint64_t kPart = uint64_t{1} << 60;
   static constexpr uint64_t kForeign = uint64_t{1} << 61;
   static constexpr uint64_t kStrict = uint64_t{1} << 62;
   static constexpr uint64_t kDirty = uint64_t{1} << 63;

@@ -100,6 +100,7 @@ void init_state(const Tuple& tuple, const Query& query, const InitialState& init
     put(tuple.cold->meta, TupleMeta::ask_bits(query.limit, query.algorithm));
   } else {
     ExactUse(tuple).begin(initial.generation + 1);  // 0: no tuple
+    if (query.whole) ExactUse(tuple).begin_part(*query.whole);
   }
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow: {
@@ -159,6 +160,7 @@ void init_from(const Tuple& old, const FrozenWords& frozen, const Tuple& tuple, 
   init_state(tuple, query, initial);
   if (old.slot->header.cell_class() != CellClass::kWindow) {
     ExactUse(tuple).continue_from(ExactUse(old));
+    if (query.whole) ExactUse(tuple).begin_part(*query.whole);
   }
   switch (old.slot->header.cell_class()) {
     case CellClass::kBacklog: {
@@ -240,7 +242,29 @@ Query peek_of(const Tuple& tuple, WallTime now) {
     case CellClass::kWindow: query.algorithm = Algorithm::kSlidingLog; break;
   }
   query.ask = {.capacity = std::max<Count>({known, known == 0 ? query.limit : 0, 1}), .cost = 0};
+  if (const auto whole = ExactUse(tuple).whole()) query.limit = whole->limit;
   return query;
+}
+
+Count used_in(const Tuple& tuple, WallTime now) {
+  Query query{.now = now, .duration = tuple.slot->header.duration(), .limit = kMaxCount};
+  CellDecision peek;
+  switch (tuple.slot->header.cell_class()) {
+    case CellClass::kBacklog: return BacklogCell(tuple).waiting(now);
+    case CellClass::kRing:
+      query.algorithm = Algorithm::kSlidingWindowStrict;
+      query.ask = {.capacity = kMaxCount, .cost = 0};
+      peek = RingCell(tuple).decide(query, Effect::kPeek);
+      break;
+    case CellClass::kLog:
+      query.algorithm = Algorithm::kSlidingLog;
+      query.ask = {.capacity = get(tuple.slot->hot[4]), .cost = 0};
+      peek = LogCell(tuple).decide(query, Effect::kPeek);
+      break;
+    case CellClass::kWindow: return kMaxCount;
+  }
+  if (peek.status != DecisionStatus::kDecided) return kMaxCount;
+  return base::saturating_sub(query.ask.capacity, peek.decision.remaining);
 }
 
 Count remaining_of(const Tuple& tuple, WallTime now) {

@@ -53,6 +53,9 @@ void destroy_state(Slot& slot);
 
 // A peek at a tuple of another class than windows, as its last answer from the origin was asked.
 [[nodiscard]] Query peek_of(const Tuple& tuple, WallTime now);
+// What still counts at `now` of what this process has admitted of a tuple that is not of the window
+// class, at the rate of the tuple; kMaxCount if that is unknown. The caller holds an epoch guard.
+[[nodiscard]] Count used_in(const Tuple& tuple, WallTime now);
 
 // What remains at `now` of the limit last requested of a window tuple, by local knowledge. The
 // caller holds an epoch guard.

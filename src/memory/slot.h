@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "algorithms/decision.h"
 #include "memory/tagged_word.h"
@@ -97,6 +98,13 @@ struct Query {
   Count limit = 0;  // the rate, where that differs from the capacity
   algorithms::Ask ask{};
   OwnBound bound{};  // window class
+  // Set if limit and capacity are only a part of those of the request; see
+  // regional/query_share.h.
+  struct Whole {
+    Count limit = 0;
+    Count capacity = 0;
+  };
+  std::optional<Whole> whole{};
 };
 
 [[nodiscard]] inline Query query_of(WallTime now, const Request& request) {

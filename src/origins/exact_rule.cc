@@ -31,6 +31,18 @@ bool was_set_back(WallTime clock, WallTime at, Millis duration) {
   return at > clock + duration;
 }
 
+// A backlog keeps what was waiting at its last admission.
+void follow_clock(const ExactCall& call, WallTime clock, BacklogState& state) {
+  if (!was_set_back(clock, state.at, call.duration)) return;
+  state.ms -= (state.at - clock).count();
+  state.at = clock;
+}
+
+// 1.25 times the capacity, rounded up.
+Count most_told(Count capacity) {
+  return capacity + base::ceil_div(capacity, uint64_t{4});
+}
+
 // Pulses that have not drained at `now`.
 uint64_t waiting(const BacklogState& state, WallTime now) {
   if (state.ms < ms_of(now)) return 0;
@@ -102,7 +114,7 @@ Count charge_foreign(const ExactCall& call, std::optional<ForeignCharged>& known
            .current = std::max(before.current, call.foreign),
            .last = std::max(before.last, call.foreign_last)};
   const Count more = known->current - before.current + known->last - before.last;
-  return std::min(knows ? more : std::min(call.foreign_at_first, more), call.foreign_most);
+  return std::min(knows ? more : std::min(call.foreign_at_first, more), call.capacity);
 }
 
 bool must_mark(const ExactCall& call, const ExactAnswer& answer, std::optional<WallTime> refused) {
@@ -110,11 +122,17 @@ bool must_mark(const ExactCall& call, const ExactAnswer& answer, std::optional<W
   return !refused || *refused > answer.at || answer.at - *refused >= call.strict_for / 4;
 }
 
+Count untold_in(const ExactCall& call, Count untold, WallTime clock, BacklogState state) {
+  if (call.capacity == 0) return untold;
+  follow_clock(call, clock, state);
+  const Pace pace = algorithms::pace_of(call.limit, call.duration);
+  const Backlog backlog = backlog_of(call, std::max(clock, state.at), state, pace);
+  const Count units = base::ceil_div(backlog.tat.since_epoch, pace.num);
+  return std::min(untold, base::saturating_sub(most_told(call.capacity), units));
+}
+
 ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, BacklogState& state) {
-  if (was_set_back(clock, state.at, call.duration)) {
-    state.ms -= (state.at - clock).count();
-    state.at = clock;
-  }
+  follow_clock(call, clock, state);
   const WallTime now = std::max(clock, state.at);
   const Pace pace = algorithms::pace_of(call.limit, call.duration);
   Backlog backlog = backlog_of(call, now, state, pace);

@@ -63,6 +63,9 @@ struct LogState {
 [[nodiscard]] inline Count untold(const ExactCall& call, Count told) {
   return base::saturating_sub(call.own, std::max(call.acked, told));
 }
+// How much of that a backlog takes: see ExactCall::capacity.
+[[nodiscard]] Count untold_in(const ExactCall& call, Count untold, WallTime clock,
+                              BacklogState state);
 // What was charged for other regions, in windows of one width.
 struct ForeignCharged {
   int64_t sequence = 0;  // of the newest window

@@ -24,26 +24,26 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     if (last->second.number > call.number) return {};
     told = last->second.own;
   }
-  const Count charged =
-      untold(call, told) + charge_foreign(call, tuple.foreign[call.foreign_width]);
+  const Count own = untold(call, told);
+  const Count foreign = charge_foreign(call, tuple.foreign[call.foreign_width]);
   ExactAnswer answer;
   WallTime empty{};
   switch (exact_class(call.algorithm)) {
     case ExactClass::kBacklog: {
       auto& state = state_in<BacklogState>(tuple.state);
-      answer = origins::decide(call, charged, now, state);
+      answer = origins::decide(call, untold_in(call, own, now, state) + foreign, now, state);
       empty = empty_at(state);
       break;
     }
     case ExactClass::kRing: {
       auto& state = state_in<RingState>(tuple.state);
-      answer = origins::decide(call, charged, now, state);
+      answer = origins::decide(call, own + foreign, now, state);
       empty = empty_at(state, call.duration);
       break;
     }
     case ExactClass::kLog: {
       auto& state = state_in<LogState>(tuple.state);
-      answer = origins::decide(call, charged, now, state);
+      answer = origins::decide(call, own + foreign, now, state);
       empty = empty_at(state, call.duration);
       break;
     }

@@ -129,11 +129,11 @@ ExactCall conversion_call(const RegionState& region, const ExactCall& first, Cou
           .duration = first.duration,
           .writer = region.component(0),
           .number = number,
+          .capacity = capacity,
           .foreign_sequence = 1,
           .foreign = units,
           .foreign_width = kWidth,
           .foreign_at_first = units,
-          .foreign_most = capacity,
           .asks = {{.cost = 0, .capacity = capacity}}};
 }
 

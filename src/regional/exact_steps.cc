@@ -49,8 +49,15 @@ ExactCall Steps::exact_call(Flight& flight) {
       use.mark_clean();
       flight.has_tuple = true;
       flight.generation = use.generation();
-      flight.acked = use.known().acked;
       flight.own = use.own();
+      const memory::Query& query = flight.asks.front().query;
+      flight.capacity = std::max(query.ask.capacity, use.known().capacity);
+      // What has left or drained since is not told. What the process may admit by its allowance is
+      // told in full: together with that of others it may still count.
+      const uint64_t parts = kAllowanceParts * std::max<uint64_t>(region_->origin->live_nodes(), 1);
+      const Count most = std::max(memory::used_in(tuple, tuples_->clock.now().wall),
+                                  base::ceil_div(flight.capacity, parts));
+      flight.acked = std::max(use.known().acked, base::saturating_sub(flight.own, most));
       use.take_foreign();
       if (region_->reads_regions) {
         flight.foreign =
@@ -68,13 +75,13 @@ ExactCall Steps::exact_call(Flight& flight) {
                  .number = flight.call,
                  .own = flight.own,
                  .acked = flight.acked,
+                 .capacity = std::max(flight.capacity, first.ask.capacity),
                  .strict_for = strict_for(first),
                  .foreign_sequence = flight.foreign.sequence,
                  .foreign = flight.foreign.current,
                  .foreign_last = flight.foreign.last,
                  .foreign_width = flight.foreign.width,
                  .foreign_at_first = flight.foreign.at_first,
-                 .foreign_most = first.ask.capacity,
                  .asks = {}};
   for (const Ask& ask : flight.asks) {
     call.asks.push_back({.cost = ask.query.ask.cost, .capacity = ask.query.ask.capacity});
@@ -159,10 +166,11 @@ void Steps::note_answer(const Flight& flight, const std::vector<Ask>& asks,
   const epoch::Guard guard;
   const Tuple tuple = tuples_->table.find(flight.key);
   const memory::Query& last = asks.back().query;
-  // The tuple was removed meanwhile, or rebuilt for another rate.
+  // The tuple was removed meanwhile.
   if (!tuple || ExactUse(tuple).generation() != flight.generation) return;
-  if (!memory::fits(tuple, last)) return;
   const ExactUse use(tuple);
+  // It has another rate, or a part of it.
+  if (!memory::fits(tuple, last)) return use.note_told(flight.own);
   const Count used = base::saturating_sub(last.ask.capacity, answer.decisions.back().remaining);
   if (answer.strict && !use.known().strict) counters_->add(Stat::kMadeStrict);
   use.note_answer({.own = flight.own,

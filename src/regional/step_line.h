@@ -82,6 +82,7 @@ struct Steps::Flight {
   uint64_t number = 0;      // among the steps of this process
   Count own = 0;            // as sent
   Count acked = 0;          // the same, of an exact call
+  Count capacity = 0;       // the same: the largest that a request was decided with
   bool has_tuple = false;   // of an exact call: the tuple was in the table when it was sent
   bool only_tells = false;  // an exact call that nobody waits for
   MonoTime first_sent{};    // of an exact call

@@ -7,8 +7,10 @@ import { pick, until } from './region.mjs';
 import { command } from './wire.mjs';
 
 class LoadConnection {
-  static kAnswer =
-    /\*12\r\n\$7\r\nsuccess\r\n:([01])\r\n[^*]*?reset\r\n:(\d+)\r\n[^*]*?basis\r\n\$\d+\r\n(\w+)\r\n/gy;
+  static kLimit =
+    /\*12\r\n\$7\r\nsuccess\r\n:([01])\r\n[^*]*?reset\r\n:(\d+)\r\n[^*]*?basis\r\n\$\d+\r\n(\w+)\r\n/;
+  static kThrottle = /\*5\r\n:([01])\r\n(?::-?\d+\r\n){4}/;
+  static kAnswer = new RegExp(`${this.kLimit.source}|${this.kThrottle.source}`, 'gy');
   #unsent = '';
   #text = '';
   #open = []; // in order
@@ -30,9 +32,10 @@ class LoadConnection {
     let taken = 0;
     let answered = 0;
     const came = Date.now();
-    for (const [answer, success, reset, basis] of this.#text.matchAll(LoadConnection.kAnswer)) {
+    for (const [answer, success, reset, basis, limited] of this.#text.matchAll(LoadConnection.kAnswer)) {
       const entry = this.#open[answered++];
-      Object.assign(entry, { success: Number(success), reset: Number(reset), basis, came });
+      Object.assign(entry, { came, success: limited === undefined ? Number(success) : 1 - Number(limited) });
+      if (limited === undefined) Object.assign(entry, { reset: Number(reset), basis });
       taken += answer.length;
     }
     this.#open.splice(0, answered);
@@ -51,12 +54,13 @@ export class LoadConnections {
     this.lines = nodes.map((node) => Object.assign(new LoadConnection(node.server.respPort), { node }));
   }
 
-  // Sends WEIR.LIMIT to a node with the next flush(): {node, sent, came, success, reset, basis}, the last
-  // four after the reply.
+  // Sends WEIR.LIMIT, or CL.THROTTLE if the words begin with it, to a node with the next flush():
+  // {node, sent, came, success, reset, basis}, the last four after the reply, the last two of WEIR.LIMIT.
   send(words, line = pick(this.lines)) {
     const name = words.join(' ');
     if (!this.#questions.has(name)) {
-      this.#questions.set(name, `${command('WEIR.LIMIT', ...words.map(String))}`);
+      const whole = words[0] === 'CL.THROTTLE' ? words : ['WEIR.LIMIT', ...words];
+      this.#questions.set(name, `${command(...whole.map(String))}`);
     }
     const entry = { node: line.node, sent: Date.now() };
     line.send(this.#questions.get(name), entry);

@@ -348,8 +348,12 @@ for (const how of ['stopped', 'killed']) {
       await node.limit(algorithm, 100, 'ALGORITHM', algorithm, 'COST', 60);
       const { remaining } = await node.limit(algorithm, 100, 'ALGORITHM', algorithm, 'COST', 7);
       assert.equal(remaining, 33, algorithm);
+      const all = await node.limit(`${algorithm} used up`, 100, 'ALGORITHM', algorithm, 'COST', 100);
+      assert.equal(all.success, 1, algorithm);
     }
     assert.equal((await throttle(node, 42))[2], 58);
+    const useUp = (to) => to.client.call('CL.THROTTLE', 'bob', 99, 1, 2_592_000, 100);
+    assert.equal((await useUp(node))[0], 0);
     // A write in progress may have read the tuple before the charge; the next write reads it after.
     for (let i = 0; i < 2; ++i) {
       const before = lastWrite(data);
@@ -362,7 +366,11 @@ for (const how of ['stopped', 'killed']) {
     for (const algorithm of kAlgorithms) {
       const { remaining } = await again.peek(algorithm, 100, 'ALGORITHM', algorithm);
       assert.equal(remaining, 33, algorithm);
+      const denied = await again.limit(`${algorithm} used up`, 100, 'ALGORITHM', algorithm);
+      assert.equal(denied.success, 0, algorithm);
+      assert.ok(denied.retry_after > 0, algorithm);
     }
+    assert.equal((await useUp(again))[0], 1);
     assert.equal((await throttle(again, 0))[2], 58);
     assert.equal((await throttle(again, 59))[0], 1, 'denied');
     assert.equal((await throttle(again, 58))[0], 0, 'what is left is there');

@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { admittedOf, isDegraded, Region, report } from './bursts.mjs';
-import { clientOf, kLongWindow, rest, startNode, verdictOf } from './region.mjs';
+import { clientOf, kLongWindow, rest, startNode, until, verdictOf } from './region.mjs';
 import { kRootKey, startServer } from './server.mjs';
 
 const kNodes = 3;
@@ -369,6 +369,110 @@ for (const algorithm of ['sliding_window_strict', 'sliding_log', 'gcra', 'token_
     assert.ok(results.length > 6);
   });
 }
+
+// One limiter of each algorithm, from the formulas of docs/algorithms.md: (time in ms) -> whether it
+// admits a cost of 1.
+function backlog({ most, burst, duration }) {
+  const interval = duration / most;
+  let tat = 0;
+  return (now) => {
+    const after = Math.max(tat, now) + interval;
+    if (after > now + burst * interval) return false;
+    tat = after;
+    return true;
+  };
+}
+function trailing({ most }, stampOf, hasLeft) {
+  let stamps = [];
+  return (now) => {
+    stamps = stamps.filter((stamp) => !hasLeft(stamp, now));
+    if (stamps.length >= most) return false;
+    stamps.push(stampOf(now));
+    return true;
+  };
+}
+const limiters = {
+  gcra: backlog,
+  token_bucket: backlog,
+  'CL.THROTTLE': backlog,
+  sliding_window_strict: (key) => {
+    const part = (now) => Math.floor(now / Math.ceil(key.duration / 16));
+    return trailing(key, part, (stamp, now) => stamp < part(now) - 16);
+  },
+  sliding_log: (key) => trailing(key, (now) => now, (stamp, now) => stamp <= now - key.duration),
+};
+
+// Redis remembers each call of a node that changed a tuple: its number, the time, what the node had
+// admitted by itself and how much of it was charged, and a digit for each request. MONITOR shows these
+// writes in the order of the calls.
+test('one limiter with the clock of Redis decides every call in the same way', async () => {
+  const { origin, nodes } = bySetting;
+  const calls = []; // {state, time, charged, granted}
+  const monitor = await origin.client.monitor();
+  monitor.on('monitor', (_, [command, state, field, value]) => {
+    if (command.toUpperCase() !== 'HSET' || !/^weir:\{.*\}:x$/.test(state) || field[0] !== 'w') return;
+    const [, time, , charged, granted] = value.split(' ');
+    // A log has a comma after each, and more after a denial.
+    const digits = granted.replaceAll(/([01])[^,]*,/g, '$1');
+    calls.push({ state, time: Number(time), charged: Number(charged), granted: [...digits].map(Number) });
+  });
+  const tested = Object.keys(limiters).map((algorithm) => {
+    const drains = limiters[algorithm] === backlog;
+    const more = { most: 50, duration: 1000, consistency: undefined };
+    return newKey(algorithm, drains ? { ...more, burst: 10 } : more);
+  });
+  const commandOf = (key) =>
+    key.algorithm === 'CL.THROTTLE'
+      ? ['CL.THROTTLE', key.identifier, key.burst - 1, key.most, key.duration / 1000]
+      : ['WEIR.LIMIT', ...wordsOf(key, 1)];
+  const sendTo = async ({ client }, key, count) => {
+    const pipeline = client.pipeline();
+    for (let i = 0; i < count; ++i) pipeline.call(...commandOf(key));
+    for (const [error, reply] of await pipeline.exec()) {
+      assert.equal(error, null);
+      const verdict = key.algorithm === 'CL.THROTTLE' ? { success: 1 - reply[0] } : verdictOf(reply);
+      key.log.push(verdict);
+    }
+  };
+  for (const key of tested) {
+    key.log = [];
+    await sendTo(nodes[0], key, 1);
+    await until('the key', () => calls.some(({ state }) => tested.every((other) => other.state !== state)));
+    key.state = calls.find(({ state }) => tested.every((other) => other.state !== state)).state;
+  }
+  const end = Date.now() + 2500;
+  await Promise.all(
+    tested.flatMap((key) =>
+      nodes.map(async (node) => {
+        while (Date.now() < end) {
+          await sendTo(node, key, 1 + Math.floor(Math.random() * 6));
+          await rest(Math.random() * 30);
+        }
+      }),
+    ),
+  );
+  const admitted = (key) => key.log.filter(({ success }) => success).length;
+  const mine = (key) => calls.filter(({ state }) => state === key.state);
+  const grants = (key) => mine(key).flatMap(({ granted }) => granted).reduce((a, b) => a + b, 0);
+  // What a request that no longer waits was granted is charged, but not admitted by Redis.
+  const late = (key) => key.log.some(isDegraded) || mine(key).some(({ charged }) => charged > 0);
+  await until('all calls', () => tested.every((key) => late(key) || grants(key) >= admitted(key)));
+  monitor.disconnect();
+  for (const key of tested) {
+    const admits = limiters[key.algorithm](key);
+    let last = 0;
+    for (const { time, charged, granted } of mine(key)) {
+      last = Math.max(last, time);
+      if (charged > 0) break; // the machine stalled
+      const expected = granted.map(() => Number(admits(last)));
+      assert.deepEqual(granted, expected, `${key.algorithm} at ${last}`);
+    }
+    const { algorithm, log } = key;
+    console.log(`${algorithm}: ${mine(key).length} calls, ${admitted(key)} of ${log.length} admitted`);
+    assert.ok(admitted(key) >= 50, `${admitted(key)}`);
+    if (!late(key)) assert.equal(grants(key), admitted(key), key.algorithm);
+  }
+});
 
 test('Redis restarts with its data: all nodes continue, by every algorithm', async () => {
   for (const algorithm of algorithms) {

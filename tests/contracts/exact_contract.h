@@ -188,6 +188,28 @@ TYPED_TEST_P(ExactContract, ChargesWhatAWriterAdmittedByItselfAlsoIfItDoesNotFit
   }
 }
 
+// More would deny all requests for as long as the origin was lost.
+TYPED_TEST_P(ExactContract, RaisesABacklogToAtMostAQuarterAboveTheCapacityByWhatItIsTold) {
+  for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket}) {
+    const auto charged = [&](Count own, Component writer, Count acked = 0) {
+      ExactCall call = this->call(algorithm, {{0, 10}}, writer);
+      call.own = own;
+      call.acked = acked;
+      call.capacity = 10;
+      return this->decide(call).charged;
+    };
+    EXPECT_EQ(charged(4, this->kNode), 4u);
+    EXPECT_EQ(charged(1'000'000'000'000, this->kSibling), 9u) << "13 wait";
+    EXPECT_EQ(charged(1'000'000'000'001, this->kSibling), 0u);
+    EXPECT_EQ(charged(9, this->kNode), 0u);
+    ExactCall larger = this->call(algorithm, {{0, 20}});
+    larger.own = 100;
+    larger.capacity = 20;
+    EXPECT_EQ(this->decide(larger).charged, 12u);
+    EXPECT_EQ(this->decide(this->call(algorithm, {{0, 30}})).decisions[0].remaining, 5u);
+  }
+}
+
 TYPED_TEST_P(ExactContract, TellsAllWritersOfARefusal) {
   for (const Algorithm algorithm : this->kAlgorithms) {
     const auto ask = [&](Count cost, Component writer, Millis strict_for = Millis(60'000)) {
@@ -213,7 +235,7 @@ TYPED_TEST_P(ExactContract, ChargesOnceWhatOtherRegionsAdmitted) {
       call.foreign_last = last;
       call.foreign_width = Millis(65'537);
       call.foreign_at_first = current + last / 2;
-      call.foreign_most = 100;
+      call.capacity = 100;
       return this->decide(call).charged;
     };
     EXPECT_EQ(charged(7, 30, 20, this->kNode), 40u) << "of what is unknown, what may still count";
@@ -232,6 +254,7 @@ REGISTER_TYPED_TEST_SUITE_P(ExactContract, GrantsWhatFitsInOrder,
                             ChargesOnceWhatOtherRegionsAdmitted,
                             ChargesOnceWhatAWriterAdmittedByItself,
                             ChargesWhatAWriterAdmittedByItselfAlsoIfItDoesNotFit,
+                            RaisesABacklogToAtMostAQuarterAboveTheCapacityByWhatItIsTold,
                             TellsAllWritersOfARefusal, DecidesTheCallsOfAllWritersOnOneState,
                             ChargesARepeatedCallOnce, IgnoresACallThatIsOlderThanTheLastOfItsWriter,
                             ChangesNothingByAPeekOrADenial, KeepsTheWaitingUnitsWhenTheRateChanges,

@@ -15,7 +15,7 @@ namespace weir::origins {
 // what the writer has admitted by itself and was acknowledged of that, what it has admitted in all,
 // for how long a refusal matters, the width of a window of other regions, its sequence, what they
 // have admitted in it and in the one before, what to charge of that if neither is known, and the
-// most to charge of it at a time.
+// capacity, which is also the most to charge of it at a time.
 //
 // The field `s` of the hash KEYS[1] is the state; the first two numbers in it are the version and
 // the time of the last admission. The field `w` + writer is the last call of the writer that
@@ -64,7 +64,8 @@ if hash[1] then
   if of and tonumber(of) > number then return {2} end
   told = of and tonumber(before) or 0
 end
-charged = math.max(0, own - math.max(acked, told))
+local untold = math.max(0, own - math.max(acked, told))
+charged = untold
 if numbers[9] + numbers[10] > 0 then
   local of, current, last = string.match(hash[4] or '', '^(%d+) (%d+) (%d+)$')
   local ahead = of and sequence_of_others - tonumber(of) or 2
@@ -174,6 +175,18 @@ if converts then
   for i = #whole, 1, -1 do ms = ms * 4096 + whole[i] end
   if ms >= 2251799813685248 then ms, part = 2251799813685248, 0 end
   ms, pulses, n, d = now + ms, part, num, den
+end
+if untold > 0 and numbers[12] > 0 then
+  local units, sum = 0, (ms - now) * den + pulses + num - 1
+  if sum < 9007199254740992 then
+    units = (sum - sum % num) / num
+  else
+    local waiting = multiply_add(multiply_add({}, 0, ms - now), den, pulses)
+    local digits = divide(multiply_add(waiting, 1, num - 1), num)
+    for i = #digits, 1, -1 do units = units * 4096 + digits[i] end
+  end
+  local room = numbers[12] + math.ceil(numbers[12] / 4) - units
+  charged = charged - math.max(0, untold - math.max(0, room))
 end
 if charged > 0 then
   local whole, part = 0, (ms - now) * den + pulses + charged * num
