@@ -43,10 +43,11 @@ std::string summary_of(const Request& request) {
     return !name.empty() && name.size() <= weir::kMaxNameBytes && is_utf8(name);
   };
   must(is_name(request.ns) && is_name(request.identifier), "names are names");
-  must(request.limit >= 1 && request.limit <= weir::kMaxLimit, "the limit is in range");
+  must(request.limit <= weir::kMaxLimit, "the limit is in range, or was not sent");
   must(request.cost <= weir::kMaxLimit, "the cost is in range");
-  must(request.duration >= weir::kMinDuration && request.duration <= weir::kMaxDuration,
-       "the duration is in range");
+  must(request.duration == weir::Millis(0) ||
+           (request.duration >= weir::kMinDuration && request.duration <= weir::kMaxDuration),
+       "the duration is in range, or was not sent");
   must(request.burst.value_or(1) >= 1 && request.burst.value_or(1) <= weir::kMaxLimit,
        "the burst is in range");
   return std::string(request.ns) + " " + std::string(request.identifier) + " " +

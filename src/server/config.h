@@ -70,6 +70,7 @@ struct Config {
   std::string log{};                           // a file; empty: standard error
   frontends::CheckRules check{};               // from the file only
   catalog::ConfiguredNamespaces namespaces{};  // from the file only
+  std::string file{};                          // the settings file; empty: none
   // The text of each setting that was given; see apply().
   std::map<std::string, std::string> given{};
 

@@ -70,6 +70,7 @@ struct ServeOptions {
   [[nodiscard]] Config read() const {
     Config config;
     if (!file.empty()) refuse(file, read_config(file, config));
+    config.file = file;
     refuse("environment", read_environment(find_variable, config));
     for (const Setting& setting : settings()) {
       const auto found = flags.find(setting.name);

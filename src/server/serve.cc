@@ -26,6 +26,7 @@
 #include "platform/service_manager.h"
 #include "platform/thread_group.h"
 #include "server/data_folder.h"
+#include "server/file_watch.h"
 #include "server/other_regions.h"
 #include "server/refusal_log.h"
 #include "server/region.h"
@@ -411,6 +412,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
                               .keys = keys,
                               .key_is_in_folder = root_key.from_folder,
                               .tls = tls.get()};
+  FileWatch file(config.file);
   const StopReason end =
       supervise(signals, manager,
                 {.reload = [&] { reload(config, reload_config, targets); },
@@ -420,6 +422,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
                  .check_files =
                      [&] {
                        if (tls) check_certificate(*tls);
+                       if (file.has_changed()) reload(config, reload_config, targets);
                      }});
   manager.stopping();
   if (!end.reason.empty()) command_line::print_error("weir: {}\n", end.reason);

@@ -358,6 +358,7 @@ TEST(HttpCheck, ContinuesAfterAPendingDecisionWithTheSameRules) {
                     .backend = late,
                     .limiter = fixture.limiter,
                     .keys = fixture.keys,
+                    .catalog = fixture.catalog,
                     .region = "here",
                     .node = "node-1"};
     std::vector<CheckRule> rules = {rule_of("a", "all"), rule_of("b", "all", {}, 1)};

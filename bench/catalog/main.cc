@@ -1,0 +1,100 @@
+// Measures how long it takes to find the override of an identifier, by the number of overrides and
+// their form. Prints JSON: nanoseconds per look-up.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/split_mix.h"
+#include "catalog/override_index.h"
+#include "weir/clock.h"
+
+namespace weir::bench {
+namespace {
+
+constexpr size_t kIdentifiers = 1'000'000;
+
+struct Shape {
+  std::string name;
+  std::function<std::string(size_t)> pattern;
+};
+
+const std::vector<Shape> kShapes{
+    {"exact", [](size_t i) { return fmt::format("customer-{:07}", i); }},
+    {"begin*", [](size_t i) { return fmt::format("customer-{}-*", i); }},
+    {"*end", [](size_t i) { return fmt::format("*@tenant{}.example", i); }},
+    {"begin*end", [](size_t i) { return fmt::format("customer-*-{}", i); }},
+    {"*middle*", [](size_t i) { return fmt::format("*-team{}-*", i); }},
+};
+
+// Identifiers of the forms that the patterns match, most of them without an override.
+std::vector<std::string> make_identifiers() {
+  std::vector<std::string> identifiers;
+  uint64_t random = 1;
+  for (size_t i = 0; i < kIdentifiers; ++i) {
+    const uint64_t a = base::split_mix(random) % 20'000;
+    const uint64_t b = base::split_mix(random) % 20'000;
+    switch (i % 4) {
+      case 0: identifiers.push_back(fmt::format("customer-{:07}", a)); break;
+      case 1: identifiers.push_back(fmt::format("customer-{}-user-{}", a, b)); break;
+      case 2: identifiers.push_back(fmt::format("user{}@tenant{}.example", a, b)); break;
+      default: identifiers.push_back(fmt::format("org-{}-team{}-x", a, b));
+    }
+  }
+  return identifiers;
+}
+
+double measure(const catalog::OverrideIndex& index, const std::vector<std::string>& identifiers,
+               size_t& found) {
+  const MonoTime start = system_clock().now().mono;
+  for (const std::string& identifier : identifiers) {
+    found += index.find(identifier) != nullptr ? 1 : 0;
+  }
+  const Nanos took = system_clock().now().mono - start;
+  return static_cast<double>(took.count()) / static_cast<double>(identifiers.size());
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Measure look-ups of overrides");
+  size_t repetitions = 5;
+  app.add_option("--repetitions", repetitions, "How often; the least time is printed");
+  CLI11_PARSE(app, argc, argv);
+  const std::vector<std::string> identifiers = make_identifiers();
+  std::vector<std::string> rows;
+  std::vector<Shape> shapes = kShapes;
+  shapes.push_back({"all forms", [](size_t i) { return kShapes[i % kShapes.size()].pattern(i); }});
+  for (const Shape& shape : shapes) {
+    for (const size_t count : {size_t{10}, size_t{1000}, size_t{10'000}}) {
+      std::vector<std::shared_ptr<const catalog::Override>> overrides;
+      for (size_t i = 0; i < count; ++i) {
+        catalog::Override override;
+        override.identifier = shape.pattern(i);
+        overrides.push_back(std::make_shared<catalog::Override>(std::move(override)));
+      }
+      const catalog::OverrideIndex index(std::move(overrides));
+      double least = 1e9;
+      size_t found = 0;
+      for (size_t i = 0; i < repetitions; ++i) {
+        found = 0;
+        least = std::min(least, measure(index, identifiers, found));
+      }
+      rows.push_back(fmt::format(R"({{"form":"{}","overrides":{},"ns":{:.0f},"found":{:.3f}}})",
+                                 shape.name, count, least,
+                                 static_cast<double>(found) / kIdentifiers));
+    }
+  }
+  fmt::print("[{}]\n", fmt::join(rows, ","));
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  return weir::bench::run(argc, argv);
+}
