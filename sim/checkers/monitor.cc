@@ -86,7 +86,7 @@ void Monitor::after_write(int region, const OriginWrite& write) {
 
 void Monitor::after_commit(const Committed& committed) {
   history_.note(timeline_.now().mono, committed.rows);
-  // Requests know nothing of usage tuples: local_algorithms.cc checks what they are for.
+  // Requests know nothing of usage tuples: global_burst_bound.cc checks what they are for.
   std::vector<LedgerRow> rows = committed.rows;
   std::erase_if(rows, [](const LedgerRow& row) {
     return memory::is_usage_tuple(
@@ -144,6 +144,9 @@ void Monitor::after_answer(const Node& node, const RequestRecord& record,
   if (record.is_local()) {
     check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
       return checker.after_local_answer(seen, record);
+    });
+    check_global([&](GlobalChecker& checker, const GlobalView& seen) {
+      return checker.after_local_answer(seen, node.region, record);
     });
     return;
   }

@@ -179,7 +179,8 @@ TEST(World, KeepsInvariantsUnderAllSwarmOptions) {
         Coverage::kBridgeKilled, Coverage::kBridgePaused, Coverage::kRegionCountsEvicted,
         Coverage::kFeedGap, Coverage::kFeedBeganAgain, Coverage::kRegionWithoutOrigin,
         Coverage::kClockHoursOff, Coverage::kClockJump, Coverage::kLocalAlgorithm,
-        Coverage::kRowsWaited}) {
+        Coverage::kExactByAllowance, Coverage::kExactKnownDenial, Coverage::kExactDegradedTold,
+        Coverage::kExactForeignCharged, Coverage::kRowsWaited}) {
     EXPECT_GT(coverage[state], 0u) << "never reached: " << to_string(state);
   }
 }
