@@ -44,7 +44,7 @@ ExactCall Steps::exact_call(Flight& flight) {
       flight.acked = use.known().acked;
       flight.own = use.own();
       use.take_foreign();
-      if (region_->reads_regions) {
+      if (region_->reads_regions && !base::mutated(base::Mutation::kForeignNotCharged)) {
         flight.foreign =
             foreign_use(flight.key, flight.asks.front().query, tuples_->clock.now().wall);
       }
@@ -66,7 +66,7 @@ ExactCall Steps::exact_call(Flight& flight) {
                  .foreign_last = flight.foreign.last,
                  .foreign_width = flight.foreign.width,
                  .foreign_at_first = flight.foreign.at_first,
-                 .foreign_most = first.ask.capacity,
+                 .foreign_most = flight.foreign.most,
                  .asks = {}};
   for (const Ask& ask : flight.asks) {
     call.asks.push_back({.cost = ask.query.ask.cost, .capacity = ask.query.ask.capacity});
@@ -192,14 +192,29 @@ Steps::ForeignUse Steps::foreign_use(const memory::TupleKey& key, const memory::
                  .current = memory::count_in(cells.foreign(at.sequence), at.sequence),
                  .last = memory::count_in(cells.foreign(at.sequence - 1), at.sequence - 1),
                  .width = at.width};
+  const Count burst = query.ask.capacity;
+  use.most = burst;
   // An origin that knows nothing charges what may still count: of the last window what was admitted
   // at its end.
-  const auto into = static_cast<uint64_t>(at.offset.count());
-  const bool drains = memory::class_of(query.algorithm) == memory::CellClass::kBacklog;
-  const auto duration = static_cast<uint64_t>(query.duration.count());
-  const Count left =
-      drains ? base::mul_div(query.limit, into, duration) : (at.offset < horizon ? 0 : use.last);
-  use.at_first = use.current + base::saturating_sub(use.last, left);
+  if (memory::class_of(query.algorithm) != memory::CellClass::kBacklog) {
+    use.at_first = use.current + (at.offset < horizon ? use.last : 0);
+    return use;
+  }
+  // Of a backlog no more than a burst, unless more cannot have drained.
+  const auto drained_in = [&](Millis time) {
+    return base::mul_div(query.limit, static_cast<uint64_t>(time.count()),
+                         static_cast<uint64_t>(query.duration.count()));
+  };
+  const Count drained = drained_in(at.offset);
+  const Count may_count = use.current + base::saturating_sub(use.last, drained);
+  const Count must_count =
+      std::max(base::saturating_sub(use.current, drained + 1),
+               base::saturating_sub(use.current + use.last, drained_in(at.offset + at.width) + 1));
+  use.at_first = std::max(std::min(may_count, burst), must_count);
+  // All regions can admit a burst before they know of each other.
+  if (!base::mutated(base::Mutation::kForeignCutToABurst)) {
+    use.most = burst * region_->other_regions.load(std::memory_order_relaxed);
+  }
   return use;
 }
 
