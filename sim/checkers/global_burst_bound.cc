@@ -6,9 +6,9 @@
 //
 // with b the burst, r the rate, L the limit, and `recent` what was admitted anywhere in the last
 // 2 D. H is what the other regions may leave unpublished in one window of the usage tuple: the
-// slack, and their allowances less 1. m counts the usage windows that (s, t] touches. E is what
-// the publish rule of the usage tuple takes for free while a ring or a log still counts it. Beyond
-// two usage windows a region that was alone may have published nothing of an older one: 1.25 b
+// slack, and their allowances less 1. m counts the usage windows that (s, t] touches. E is 0 within
+// one of them; else it is what the publish rule takes for free while a ring or a log still counts
+// it. Beyond two of them a region that was alone may have published nothing of an older one: 1.25 b
 // more. docs/ledger.md derives it.
 //
 // Also: an origin charges for other regions no more than they have admitted.
@@ -132,8 +132,10 @@ class GlobalBurstBound final : public GlobalChecker {
     // in the estimate of the publish rule.
     const uint64_t freed =
         base::ceil_div(1000 * duration, static_cast<uint64_t>(parts.width.count()));
-    parts.early = base::ceil_div(parts.burst * others * (freed + rules.slack_permille),
-                                 1000 * others + freed);
+    parts.early =
+        base::saturating_sub(base::ceil_div(parts.burst * others * (freed + rules.slack_permille),
+                                            1000 * others + freed),
+                             spec::slack_of(parts.burst, rules));
     return parts;
   }
 
