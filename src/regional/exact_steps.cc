@@ -44,7 +44,10 @@ ExactCall Steps::exact_call(Flight& flight) {
       flight.acked = use.known().acked;
       flight.own = use.own();
       use.take_foreign();
-      if (region_->reads_regions && !base::mutated(base::Mutation::kForeignNotCharged)) {
+      // Without an answer so far, a call that only tells does not know how much may be charged.
+      const bool knows_most = !flight.only_tells || use.known().capacity > 0;
+      if (region_->reads_regions && knows_most &&
+          !base::mutated(base::Mutation::kForeignNotCharged)) {
         flight.foreign =
             foreign_use(flight.key, flight.asks.front().query, tuples_->clock.now().wall);
       }
