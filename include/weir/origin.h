@@ -311,7 +311,7 @@ struct ExactCall {
   Count foreign_last = 0;
   Millis foreign_width{0};  // of these windows; 0: nothing is known
   Count foreign_at_first = 0;
-  Count foreign_most = 0;      // to charge of that at a time: more cannot count any more
+  Count foreign_most = 0;      // to charge of that at a time, for all other regions
   std::vector<ExactAsk> asks;  // in the order of arrival
 };
 

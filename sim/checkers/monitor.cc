@@ -178,13 +178,13 @@ void Monitor::audit() {
   for_each_node([this](const Node& node, Region& region) {
     NodeView& seen = region.views[static_cast<size_t>(node.index)];
     seen.shared.clear();
+    seen.usage.clear();
     seen.sync = {};
     if (!node.is_running()) return;
     seen.sync = node.engine->sync_stats();
     conditions.no_room = conditions.no_room || seen.sync.left_out > 0;
     node.engine->inspect_sync(node.clock.now(), [&](const global::SharedCell& cell) {
-      if (memory::is_usage_tuple(cell.tuple)) return;
-      seen.shared.push_back(cell);
+      (memory::is_usage_tuple(cell.tuple) ? seen.usage : seen.shared).push_back(cell);
     });
   });
   check_global(

@@ -1,5 +1,6 @@
 #include "origins/exact_rule.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
