@@ -2,6 +2,7 @@
 //
 //   fleet     The traffic of the fleet in an RFC, with Weir's policy and with the policy of the RFC.
 //   attacks   Admissions of an attacker who knows how regions share counts, for 2 to 30 regions.
+//   gcra      The same attacks, and two more, on a rate and burst in place of a window.
 //   shapes    Admissions of each algorithm for each shape of traffic.
 //   growth    The cost of more nodes, regions and keys.
 //   sizing    The formulas of docs/ledger.md beside simulated figures, for three sizes.
@@ -18,7 +19,7 @@ import { readFlags } from '../flags.mjs';
 import { describeMachine, printMachine, writeResults } from '../machine.mjs';
 import { barPanel, chart, linePanel } from '../chart.mjs';
 
-const kParts = ['fleet', 'attacks', 'shapes', 'growth', 'sizing'];
+const kParts = ['fleet', 'attacks', 'gcra', 'shapes', 'growth', 'sizing'];
 const usage = `simulation: measure the cost and accuracy of sharing limits in simulated fleets
 
   ./dev bench simulation [--quick] [--only PART] [--out DIR] [--charts DIR] [--cache DIR]
@@ -217,6 +218,28 @@ async function attacks() {
     note: 'One node a region; windows of 60 s. Both axes logarithmic. 1.35 bounds all but recent admissions.', panels });
 }
 
+// ---------------------------------------------------------------- gcra
+
+const kBurstAttacks = [...kAttacks,
+  // Each region gets 1.2 limits at one instant of every minute.
+  ['burst in one delay', 'attack-burst-in-one-delay', (regions) => ({ 'traffic.0.clients': 1200 * regions, 'time.measured': '20m' })],
+  ['region hopping', 'attack-region-hopping'],
+];
+
+async function gcra() {
+  const rows = [];
+  for (const [name, scenario, demand] of kBurstAttacks) {
+    for (const regions of options.quick ? [2, 10] : [2, 3, 5, 10, 20, 30]) {
+      const sets = { 'world.regions': regions, ...demand?.(regions), 'limits.0.algorithm': 'gcra' };
+      const { figures } = await run(`gcra ${scenario} ${regions}`, scenario, sets);
+      rows.push([name, regions, fixed(figures.mean_cell, 2), fixed(figures.worst_cell, 2), fixed(figures.worst_window, 2),
+        fixed(60 * figures.rows, 0)]);
+    }
+  }
+  table('Attacks on a gcra of 1,000 per minute with a burst of 1,000: admitted, in limits',
+    ['attack', 'regions', 'mean window', 'worst window', 'worst minute', 'rows per window'], rows);
+}
+
 // ---------------------------------------------------------------- shapes
 
 const kAlgorithms = ['fixed_window', 'sliding_window', 'sliding_window_strict', 'sliding_log', 'gcra', 'token_bucket'];
@@ -328,7 +351,7 @@ async function sizing() {
 const machine = describeMachine([['weir', binary, '--version']]);
 printMachine(machine);
 const charts = {};
-for (const [name, part] of Object.entries({ fleet, attacks, shapes, growth, sizing })) {
+for (const [name, part] of Object.entries({ fleet, attacks, gcra, shapes, growth, sizing })) {
   if (options.only && options.only !== name) continue;
   const drawn = await part();
   if (drawn) charts[name] = drawn;

@@ -312,13 +312,13 @@ struct ExactCall {
   Millis strict_for{0};  // how long a refusal matters to all writers
   // What other regions have admitted in the current window of the tuple that counts it for them,
   // and in the one before. The origin charges what it does not know, whoever tells it; if it knows
-  // of neither window, `foreign_at_first`. At most `capacity` at a time: more cannot count any
-  // more.
+  // of neither window, `foreign_at_first`.
   int64_t foreign_sequence = 0;
   Count foreign = 0;
   Count foreign_last = 0;
   Millis foreign_width{0};  // of these windows; 0: nothing is known
   Count foreign_at_first = 0;
+  Count foreign_most = 0;      // to charge of that at a time, for all other regions
   std::vector<ExactAsk> asks;  // in the order of arrival
 };
 

@@ -38,6 +38,7 @@ std::vector<std::unique_ptr<GlobalChecker>> all_global_checkers() {
   all.push_back(make_published_in_time());
   all.push_back(make_imports_are_used());
   all.push_back(make_global_bound());
+  all.push_back(make_global_burst_bound());
   all.push_back(make_exported_bound());
   all.push_back(make_agreement_across_regions());
   all.push_back(make_row_cost());

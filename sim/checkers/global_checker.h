@@ -67,6 +67,10 @@ class GlobalChecker {
   virtual Violation after_answer(const GlobalView&, int /*region*/, const RequestRecord&) {
     return {};
   }
+  // The same for algorithms whose counts are not merged.
+  virtual Violation after_local_answer(const GlobalView&, int /*region*/, const RequestRecord&) {
+    return {};
+  }
   virtual Violation after_event(const GlobalView&) { return {}; }
   virtual Violation after_commit(const GlobalView&, const Committed&) { return {}; }
   // Periodically, with the publish rule's state of every cell.

@@ -2,7 +2,8 @@
 // - of the requests that it decided, all processes together have admitted no more than it granted;
 // - all processes together keep the contracts below with 1.25 times the burst or limit, also of
 //   what they admitted by their allowances, apart from what died with a process;
-// - no process denies by itself what the origin has had no reason to deny.
+// - no process denies by itself what the origin has had no reason to deny;
+// - the origin charges what processes admitted by themselves once, and nothing else.
 // Where each process counts by itself, they keep their contracts in each process:
 // - gcra and token_bucket: between any two accepts, both included, at most the burst plus the
 //   rate times that time;
@@ -31,6 +32,11 @@ class LocalAlgorithms final : public RegionChecker {
   Violation after_local_answer(const RegionView& view, const RequestRecord& record) override {
     if (record.cost == 0) return {};
     const ExactHistory* const exact = view.origin.exact_history(record.tuple);
+    const bool asked = record.verdict.basis == Basis::kRefreshed;
+    if (record.charged && !asked) alone_[record.tuple] += record.cost;
+    if (exact != nullptr) {
+      if (auto invented = check_told(view, record, *exact)) return invented;
+    }
     if (exact != nullptr && record.verdict.basis != Basis::kDegraded) {
       return check_shared(view, record, *exact);
     }
@@ -92,6 +98,17 @@ class LocalAlgorithms final : public RegionChecker {
 
   static bool has_rate(const RequestRecord& record) {
     return record.algorithm == Algorithm::kGcra || record.algorithm == Algorithm::kTokenBucket;
+  }
+
+  Violation check_told(const RegionView& view, const RequestRecord& record,
+                       const ExactHistory& exact) {
+    const Count alone = alone_[record.tuple];
+    const bool twice = !view.has_ledger && exact.charged > exact.told;
+    if (exact.told <= alone && !twice) return {};
+    return "the origin was told of " + std::to_string(exact.told) + " of " +
+           std::string(weir::to_string(record.algorithm)) + " and charged " +
+           std::to_string(exact.charged) + ", and processes admitted " + std::to_string(alone) +
+           " by themselves";
   }
 
   Violation check_shared(const RegionView& view, const RequestRecord& record,
@@ -209,6 +226,7 @@ class LocalAlgorithms final : public RegionChecker {
 
   std::map<std::pair<int, std::string>, History> histories_;
   std::map<std::string, SharedHistory> shared_;  // by tuple
+  std::map<std::string, Count> alone_;           // admitted without asking, by tuple
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ std::unique_ptr<RegionChecker> make_agreement();
 std::unique_ptr<RegionChecker> make_local_algorithms();
 
 std::unique_ptr<GlobalChecker> make_global_bound();
+std::unique_ptr<GlobalChecker> make_global_burst_bound();
 std::unique_ptr<GlobalChecker> make_exported_bound();
 std::unique_ptr<GlobalChecker> make_no_invented_foreign_counts();
 std::unique_ptr<GlobalChecker> make_publish_rule();

@@ -86,7 +86,7 @@ void Monitor::after_write(int region, const OriginWrite& write) {
 
 void Monitor::after_commit(const Committed& committed) {
   history_.note(timeline_.now().mono, committed.rows);
-  // Requests know nothing of usage tuples: local_algorithms.cc checks what they are for.
+  // Requests know nothing of usage tuples: global_burst_bound.cc checks what they are for.
   std::vector<LedgerRow> rows = committed.rows;
   std::erase_if(rows, [](const LedgerRow& row) {
     return memory::is_usage_tuple(
@@ -145,6 +145,9 @@ void Monitor::after_answer(const Node& node, const RequestRecord& record,
     check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
       return checker.after_local_answer(seen, record);
     });
+    check_global([&](GlobalChecker& checker, const GlobalView& seen) {
+      return checker.after_local_answer(seen, node.region, record);
+    });
     return;
   }
   if (is_sketched(record) || has_unknown_decision_time(together)) return;
@@ -175,13 +178,13 @@ void Monitor::audit() {
   for_each_node([this](const Node& node, Region& region) {
     NodeView& seen = region.views[static_cast<size_t>(node.index)];
     seen.shared.clear();
+    seen.usage.clear();
     seen.sync = {};
     if (!node.is_running()) return;
     seen.sync = node.engine->sync_stats();
     conditions.no_room = conditions.no_room || seen.sync.left_out > 0;
     node.engine->inspect_sync(node.clock.now(), [&](const global::SharedCell& cell) {
-      if (memory::is_usage_tuple(cell.tuple)) return;
-      seen.shared.push_back(cell);
+      (memory::is_usage_tuple(cell.tuple) ? seen.usage : seen.shared).push_back(cell);
     });
   });
   check_global(

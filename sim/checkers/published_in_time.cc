@@ -63,13 +63,15 @@ class PublishedInTime final : public GlobalChecker {
   // A process may know counts that the origin has lost together with a sibling. It asks for them in
   // vain, until the bridge has restored them; the statistics of the process are older than that.
   static bool knows_lost_counts(const RegionState& region, const NodeView& node, MonoTime since) {
-    return region.has_origin &&
-           std::any_of(node.shared.begin(), node.shared.end(), [&](const global::SharedCell& cell) {
-             const CellId id{cell.tuple, cell.sequence};
-             const bool asks = cell.waits || cell.reason != global::PublishReason::kNone ||
-                               region.origin.restored(id) > 0;
-             return asks && cell.usage.counted > least_since(region, id, since);
-           });
+    if (!region.has_origin) return false;
+    const auto is_lost = [&](const global::SharedCell& cell) {
+      const CellId id{cell.tuple, cell.sequence};
+      const bool asks = cell.waits || cell.reason != global::PublishReason::kNone ||
+                        region.origin.restored(id) > 0;
+      return asks && cell.usage.counted > least_since(region, id, since);
+    };
+    return std::any_of(node.shared.begin(), node.shared.end(), is_lost) ||
+           std::any_of(node.usage.begin(), node.usage.end(), is_lost);
   }
   // The smallest count that the origin had since then.
   static Count least_since(const RegionState& region, const CellId& cell, MonoTime since) {

@@ -31,6 +31,7 @@ struct NodeView {
   bool touched = true;    // by the last event; if not, its cells are unchanged
   // As the publish rule sees them; as of the last audit.
   std::vector<global::SharedCell> shared;
+  std::vector<global::SharedCell> usage;  // the same of usage tuples, which requests do not name
   SyncStats sync{};
 
   [[nodiscard]] bool runs() const { return process >= 0; }

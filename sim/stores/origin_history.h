@@ -31,6 +31,13 @@ struct OriginWrite {
 struct ExactHistory {
   Count granted = 0;      // all cost that asks were granted
   MonoTime charged_at{};  // the last call that changed the state
+  // Since the origin last lost its states: what writers told that they had admitted by themselves,
+  // and what was charged of that and for other regions.
+  Count told = 0;
+  Count charged = 0;
+  // When it heard of other regions without knowing of the usage windows just before.
+  std::vector<MonoTime> first_foreign{};
+  int64_t foreign_sequence = -1;  // the newest usage window that it heard of
 };
 
 // The state of the origin over time, recorded in the origin itself.

@@ -167,16 +167,58 @@ ExactAnswer WatchedOrigin::decide(const ExactCall& call) {
   exact_.delete_expired(now);
   ExactAnswer answer = exact_.decide(call, now);
   // A call that is sent again grants nothing more.
-  if (std::exchange(last_calls_[{call.tuple, call.writer}], call.number) == call.number) {
-    return answer;
-  }
+  uint64_t& last = last_calls_[{call.tuple, call.writer}];
+  if (call.number <= last) return answer;
+  last = call.number;
   ExactHistory& history = exact_history_[call.tuple];
+  if (!answer.decisions.empty()) note_charges(call, answer, history);
   if (answer.changed) history.charged_at = clock_.now().mono;
   for (size_t i = 0; i < answer.decisions.size(); ++i) {
     if (answer.decisions[i].outcome != Outcome::kAdmitted) continue;
     history.granted += call.asks[i].cost;
   }
   return answer;
+}
+
+void WatchedOrigin::note_charges(const ExactCall& call, const ExactAnswer& answer,
+                                 ExactHistory& history) {
+  // The state had expired: the origin does not know what it was told.
+  if (answer.version == 0) {
+    std::erase_if(told_, [&](const auto& each) { return each.first.first == call.tuple; });
+    history.told = history.charged = 0;
+    history.foreign_sequence = -1;
+  }
+  Count& told = told_[{call.tuple, call.writer}];
+  told = std::max(told, call.acked);
+  const Count more = call.own > told ? call.own - std::exchange(told, call.own) : 0;
+  history.told += more;
+  history.charged += answer.charged;
+  if (answer.charged > more) ++foreign_charges_;
+  if (call.foreign + call.foreign_last == 0) return;
+  const bool first =
+      history.foreign_sequence < 0 || call.foreign_sequence - history.foreign_sequence > 1;
+  if (first) history.first_foreign.push_back(clock_.now().mono);
+  history.foreign_sequence = std::max(history.foreign_sequence, call.foreign_sequence);
+}
+
+Count WatchedOrigin::told_by(const std::string& tuple, uint64_t incarnation) const {
+  Count sum = 0;
+  for (const auto& [by, told] : told_) {
+    if (by.first == tuple && by.second.incarnation == incarnation) sum += told;
+  }
+  return sum;
+}
+
+void WatchedOrigin::forget_exact() {
+  exact_ = {};
+  exact_lost_at_ = clock_.now().mono;
+  last_calls_.clear();
+  told_.clear();
+  for (auto& [tuple, history] : exact_history_) {
+    history.told = 0;
+    history.charged = 0;
+    history.foreign_sequence = -1;
+  }
 }
 
 CellTotals WatchedOrigin::write(int process, const CellReplay& replay, Count told) {
@@ -254,9 +296,7 @@ void WatchedOrigin::replace_all(std::map<CellId, Cell> cells, Loss loss) {
 
 void WatchedOrigin::forget_all() {
   bridge_.data.forget_all();
-  exact_ = {};
-  exact_lost_at_ = clock_.now().mono;
-  last_calls_.clear();
+  forget_exact();
   replace_all({}, Loss::kForgot);
 }
 
@@ -268,9 +308,7 @@ void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
     was[id] = {
         .expires_at = cell.expires_at, .components = moment.components, .folded = moment.folded};
   }
-  exact_ = {};
-  exact_lost_at_ = clock_.now().mono;
-  last_calls_.clear();
+  forget_exact();
   replace_all(std::move(was), loss);
   bridge_.data.go_back(as_of);
 }

@@ -90,6 +90,10 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
     return found == exact_history_.end() ? nullptr : &found->second;
   }
   [[nodiscard]] MonoTime exact_lost_at() const override { return exact_lost_at_; }
+  // What a process has told that it admitted by itself, in all.
+  [[nodiscard]] Count told_by(const std::string& tuple, uint64_t incarnation) const;
+  // Exact calls that charged something for other regions.
+  [[nodiscard]] uint64_t foreign_charges() const { return foreign_charges_; }
   [[nodiscard]] const BridgeData& bridge() const override { return bridge_.data; }
 
  private:
@@ -115,6 +119,8 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   [[nodiscard]] CellTotals write(int process, const CellReplay& replay, Count told);
   [[nodiscard]] StepTotals step(int process, const CellStep& step);
   [[nodiscard]] ExactAnswer decide(const ExactCall& call);
+  void note_charges(const ExactCall& call, const ExactAnswer& answer, ExactHistory& history);
+  void forget_exact();
   void retire(const CellRetirement& retired);
   void raise_departed(const std::string& tuple, const CellFloor& floor);
   [[nodiscard]] CellTotals totals(const CellRead& read);
@@ -145,8 +151,10 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   std::map<CellId, Count> granted_;
   origins::ExactTuples exact_;                                        // lost with the rest
   std::map<std::pair<std::string, Component>, uint64_t> last_calls_;  // numbers
+  std::map<std::pair<std::string, Component>, Count> told_;
   std::map<std::string, ExactHistory> exact_history_;
   MonoTime exact_lost_at_{};
+  uint64_t foreign_charges_ = 0;
   std::map<CellComponent, Count> raised_;  // by steps
   std::set<CellId> refused_;               // cells in which a step refused a request
   std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};

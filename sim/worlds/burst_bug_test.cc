@@ -55,13 +55,13 @@ bool steady_requests_break_the_bound() {
 
 // Every process reads the tuple. Then all but the first use up their allowances, or more, and the
 // first asks for the rest.
-void burst_after_a_read(BurstRegion& region, size_t nodes, int requests) {
+void burst_after_a_read(BurstRegion& region, size_t nodes, int requests, int rest = 300) {
   region.burst(1);
   region.deliver_all();
   for (size_t node = 1; node < nodes; ++node) {
     for (int i = 0; i < requests; ++i) region.send_request(node);
   }
-  for (int i = 0; i < 300; ++i) region.send_request(0);
+  for (int i = 0; i < rest; ++i) region.send_request(0);
 }
 
 // Whether processes that have not heard of each other exceed the limit.
@@ -107,6 +107,30 @@ bool later_windows_are_inexact(BurstOptions options) {
     }
   }
   return inexact;
+}
+
+// Whether processes admit more than the limit of a state that the origin keeps, after a refusal: a
+// burst on all of them, whenever all of the last one has left or drained.
+bool later_bursts_exceed_the_limit() {
+  for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket,
+                                    Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
+    BurstRegion region({.nodes = 4, .limit = 80, .algorithm = algorithm});
+    region.settle();
+    region.burst(1);
+    region.deliver_all();
+    Count before = 0;
+    for (int burst = 0; burst < 4; ++burst) {
+      for (int i = 0; i < 110; ++i) {
+        region.pass(Millis(100));
+        region.deliver_all();
+      }
+      burst_after_a_read(region, 4, 3, 100);
+      region.deliver_all();
+      const Count admitted = region.admitted() - std::exchange(before, region.admitted());
+      if (burst > 0 && admitted > 80) return true;
+    }
+  }
+  return false;
 }
 
 // Whether a step grants one more than fits.
@@ -158,6 +182,7 @@ const std::vector<Bug>& bugs() {
       Bug{"AloneBeforeHeartbeat", Mutation::kAloneBeforeHeartbeat, first_window_exceeds},
       Bug{"RefusalsPrivate", Mutation::kRefusalsPrivate,
           [] { return later_windows_are_inexact({.nodes = 4, .limit = 80}); }},
+      Bug{"ExactRefusalsPrivate", Mutation::kRefusalsPrivate, later_bursts_exceed_the_limit},
       Bug{"AllowanceOfAnotherLimit", Mutation::kAllowanceOfAnotherLimit, burst_breaks_the_bound},
       Bug{"StepAdds", Mutation::kStepAdds,
           [] {

@@ -51,7 +51,11 @@ constexpr std::array<std::string_view, static_cast<size_t>(Coverage::kCount)> kC
     "a region without an origin",
     "a clock hours off and corrected",
     "a jump of all clocks",
-    "a decision by an algorithm that each process counts by itself",
+    "a decision by an algorithm whose counts are not merged",
+    "an admission by the allowance on a state that the origin keeps",
+    "a denial that the origin had announced",
+    "an admission without the origin that it was told of later",
+    "usage of another region charged at an origin",
 };
 
 }  // namespace

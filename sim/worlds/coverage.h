@@ -55,6 +55,10 @@ enum class Coverage : uint8_t {
   kClockHoursOff,
   kClockJump,
   kLocalAlgorithm,
+  kExactByAllowance,
+  kExactKnownDenial,
+  kExactDegradedTold,
+  kExactForeignCharged,
   kCount,
 };
 

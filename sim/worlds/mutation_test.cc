@@ -56,6 +56,8 @@ struct Mutant {
   Millis max_region_skew{0};
   bool small_row_budget = false;
   bool tenants = false;
+  bool all_algorithms = false;
+  bool bursts = false;
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) {
   *out << mutant.name;
@@ -67,6 +69,16 @@ Mutant across_regions(Mutation mutation, std::string_view name, std::string_view
 // A bug of the publish rule: by the data at the origin, or by the oracle.
 Mutant of_the_rule(Mutation mutation, std::string_view name) {
   return {mutation, name, {"publish rule", "published in time"}, 3, FaultMode::kNone};
+}
+// A bug of a tuple whose state the origin keeps.
+Mutant of_exact_state(Mutation mutation, std::string_view name, std::string_view found_by,
+                      int regions) {
+  return {.mutation = mutation,
+          .name = name,
+          .found_by = {found_by},
+          .regions = regions,
+          .faults = FaultMode::kNone,
+          .all_algorithms = true};
 }
 // The same bug, with only one checker running.
 Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
@@ -125,6 +137,11 @@ const std::vector<Mutant>& mutants() {
       {Mutation::kRejectedConsumes, "RejectedConsumes", {"no invented counts"}},
       {Mutation::kFailedBatchConsumes, "FailedBatchConsumes", {"no invented counts"}},
       {Mutation::kOneTooMany, "OneTooMany", {"consistent verdicts"}},
+      of_exact_state(Mutation::kToldChargedAgain, "ToldChargedAgain", "local algorithms", 1),
+      of_exact_state(Mutation::kForeignChargedAgain, "ForeignChargedAgain",
+                     "the global burst bound", 3),
+      of_exact_state(Mutation::kForeignNotCharged, "ForeignNotCharged", "the global burst bound",
+                     3),
       // The effects of the bugs on the bounds.
       alone("the regional bound", {.mutation = Mutation::kFreshByFailedRead},
             "FreshByFailedReadByTheBoundAlone"),
@@ -170,6 +187,8 @@ TEST_P(MutantEngine, IsFound) {
                 .table = GetParam().table,
                 .small_row_budget = GetParam().small_row_budget,
                 .tenants = GetParam().tenants,
+                .bursts = GetParam().bursts,
+                .all_algorithms = GetParam().all_algorithms,
                 .only_checker = GetParam().only_checker},
                kSeeds, GetParam().found_by);
 }
@@ -475,6 +494,159 @@ bool a_denial_that_was_not_published_is_forgotten() {
   return regions.row("east", "a") != 100;
 }
 
+// The only process of a region, which knows that: it has allowances.
+class LoneMember final : public RegionalOrigin {
+ public:
+  explicit LoneMember(const Clock& clock) : clock_(clock), origin_(clock) {}
+  void read(std::vector<CellRead> cells, OriginReply reply) override {
+    origin_.read(std::move(cells), std::move(reply));
+  }
+  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+    origin_.replay(std::move(cells), std::move(reply));
+  }
+  [[nodiscard]] StepStore* step_store() override { return origin_.step_store(); }
+  [[nodiscard]] ExactStore* exact_store() override { return origin_.exact_store(); }
+  [[nodiscard]] BridgeStore* bridge_store() override { return origin_.bridge_store(); }
+  [[nodiscard]] std::optional<Membership> membership() const override {
+    return Membership{.since = since_, .heard_at = clock_.now().mono};
+  }
+
+ private:
+  const Clock& clock_;
+  const MonoTime since_ = clock_.now().mono;
+  origins::InProcessOrigin origin_;
+};
+
+// Two regions with an origin each, and a tuple whose state the origins keep.
+class TwoStates : public TwoRegions {
+ public:
+  static constexpr Millis kDrains{600'000};
+
+  explicit TwoStates(Algorithm algorithm = Algorithm::kGcra, Count limit = 100)
+      : algorithm_(algorithm), limit_(limit) {
+    pass(Millis(8000));
+  }
+  void pass(Millis time) { TwoRegions::pass(time, {east.get(), west.get()}); }
+  Verdict ask(decide::Engine& engine, Count cost) {
+    Verdict verdict;
+    engine.check_async(clock.now(),
+                       {.ns = "mutation",
+                        .identifier = "state",
+                        .limit = limit_,
+                        .duration = kDrains,
+                        .cost = cost,
+                        .algorithm = algorithm_},
+                       executor, [&](const Result<Verdict>& received) { verdict = *received; });
+    executor.run();
+    return verdict;
+  }
+  [[nodiscard]] Count left(decide::Engine& engine) { return ask(engine, 0).remaining; }
+  // The row that counts the state for the other regions.
+  [[nodiscard]] std::optional<LedgerRow> usage_row(std::string_view region) const {
+    for (const LedgerRow& row : store->contents()) {
+      if (row.region == region && row.key.identifier.starts_with("state\x1f")) return row;
+    }
+    return std::nullopt;
+  }
+
+  const std::shared_ptr<decide::Engine> east = make("east", 1, std::make_shared<LoneMember>(clock));
+  const std::shared_ptr<decide::Engine> west = make("west", 2, std::make_shared<LoneMember>(clock));
+
+ private:
+  const Algorithm algorithm_;
+  const Count limit_;
+};
+
+// A process admits by its allowance more than a region may keep for itself. Returns whether the
+// other region hears nothing of it.
+bool admissions_by_allowance_are_not_published() {
+  TwoStates regions(Algorithm::kGcra, 1000);
+  EXPECT_TRUE(regions.ask(*regions.east, 1).admitted());
+  Count alone = 0;
+  for (int i = 0; i < 60; ++i) {
+    for (int k = 0; k < 5; ++k) {
+      alone += regions.ask(*regions.east, 1).basis == Basis::kLocal ? 1 : 0;
+    }
+    regions.pass(Millis(50));
+  }
+  EXPECT_GT(alone, 280U);
+  regions.pass(Millis(2000));
+  return !regions.usage_row("east");
+}
+
+// A region admits most of a burst, and the other begins when half of it has drained. Returns
+// whether it has a whole burst.
+bool usage_is_forgotten_while_it_counts() {
+  TwoStates regions;
+  EXPECT_TRUE(regions.ask(*regions.east, 90).admitted());
+  regions.pass(TwoStates::kDrains / 3);
+  (void)regions.ask(*regions.west, 1);
+  regions.pass(Millis(1000));
+  return regions.left(*regions.west) > 70;
+}
+
+// Returns whether the lease in the row of a usage tuple ends within a window.
+bool a_lease_on_usage_ends_within_a_window() {
+  TwoStates regions;
+  EXPECT_TRUE(regions.ask(*regions.east, 60).admitted());
+  regions.pass(Millis(2000));
+  const auto row = regions.usage_row("east");
+  EXPECT_TRUE(row);
+  return row && row->leased_until.time_since_epoch() % row->key.duration != Millis(0);
+}
+
+// What a process told late does not fit any more. Returns whether it is not charged.
+bool what_is_told_late_is_lost() {
+  for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket,
+                                    Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
+    const doubles::ManualClock clock;
+    origins::InProcessOrigin origin(clock);
+    uint64_t number = 0;
+    const auto left = [&](uint64_t writer, Count own, Count capacity) {
+      ExactCall call{.tuple = "tuple",
+                     .algorithm = algorithm,
+                     .limit = 10,
+                     .duration = Millis(60'000),
+                     .writer = {.incarnation = writer},
+                     .number = ++number,
+                     .own = own,
+                     .asks = {{.cost = 0, .capacity = capacity}}};
+      Count remaining = 0;
+      origin.decide({call}, [&](const auto& answers) {
+        remaining = answers->at(0).decisions.at(0).remaining;
+      });
+      return remaining;
+    };
+    for (const uint64_t writer : {1, 2, 3}) (void)left(writer, 6, 10);
+    (void)left(1, 9, 10);
+    if (left(4, 0, 100) != 100 - (6 + 6 + 6 + 3)) return true;
+  }
+  return false;
+}
+
+// Three regions admit a burst before they know of each other, again and again. Returns whether they
+// admit more than drains.
+bool bursts_of_all_regions_are_forgotten() {
+  TwoStates regions;
+  const auto north = regions.make("north", 3, std::make_shared<LoneMember>(regions.clock));
+  const auto pass = [&](Millis time) {
+    regions.TwoRegions::pass(time, {regions.east.get(), regions.west.get(), north.get()});
+  };
+  pass(Millis(10'000));
+  Count admitted = 0;
+  constexpr int kBursts = 5;
+  for (int i = 0; i < kBursts; ++i) {
+    for (decide::Engine* const each : {regions.east.get(), regions.west.get(), north.get()}) {
+      if (regions.ask(*each, 100).admitted()) admitted += 100;
+    }
+    pass(Millis(3000));
+    regions.clock.advance(2 * TwoStates::kDrains);
+    pass(Millis(1000));
+  }
+  // The first burst of each region, what drains, and one that nobody could know.
+  return admitted > 300 + 2 * (kBursts - 1) * 100 + 200;
+}
+
 struct Interleaving {
   Mutation mutation = Mutation::kNone;
   std::string_view name = {};
@@ -496,6 +668,11 @@ const std::vector<Interleaving>& interleavings() {
        a_count_that_nobody_holds_is_not_published},
       {Mutation::kFailedRefusalForgotten, "FailedRefusalForgotten",
        a_denial_that_was_not_published_is_forgotten},
+      {Mutation::kLateChargeClipped, "LateChargeClipped", what_is_told_late_is_lost},
+      {Mutation::kUsageOfStepsOnly, "UsageOfStepsOnly", admissions_by_allowance_are_not_published},
+      {Mutation::kUsageWindowShort, "UsageWindowShort", usage_is_forgotten_while_it_counts},
+      {Mutation::kForeignCutToABurst, "ForeignCutToABurst", bursts_of_all_regions_are_forgotten},
+      {Mutation::kLeaseWithinCell, "LeaseOnUsageWithinCell", a_lease_on_usage_ends_within_a_window},
       {Mutation::kContendedFirst, "ContendedFirst", denials_delay_another_namespace},
       {Mutation::kWaitingNotExported, "WaitingNotExported",
        another_region_ignores_a_row_that_waits}};

@@ -2,8 +2,11 @@
 
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/nodes/node.h"
@@ -24,6 +27,9 @@ struct Region {
   Connectivity origin_connectivity = Connectivity::kUp;
   Connectivity ledger_connectivity = Connectivity::kUp;
   uint64_t admitted_isolated = 0, denied_isolated = 0;  // while the ledger was unreachable
+  // Of tuples whose state the origin keeps, by tuple and incarnation.
+  std::map<std::pair<std::string, uint64_t>, Count> admitted_alone;  // by the allowance
+  std::set<std::pair<std::string, uint64_t>> degraded;               // admitted without the origin
 };
 
 }  // namespace weir::sim

@@ -202,11 +202,25 @@ void World::complete(Node& node, std::vector<RequestRecord> records, const std::
     if (monitor_.is_sketched(record)) ++report_.sketched;
     if (record.is_local()) {
       cover(Coverage::kLocalAlgorithm);
+      cover_exact_answer(node, record);
     } else if (!monitor_.is_sketched(record) && !has_unknown_decision_time(records)) {
       cover_answer(node, record);
     }
     monitor_.after_answer(node, record, records);
   }
+}
+
+void World::cover_exact_answer(const Node& node, const RequestRecord& record) {
+  Region& region = region_of(node);
+  if (!region.has_origin || region.origin->exact_history(record.tuple) == nullptr) return;
+  const Verdict& verdict = record.verdict;
+  if (verdict.basis == Basis::kLocal) {
+    if (verdict.outcome == Outcome::kDenied) cover(Coverage::kExactKnownDenial);
+    if (record.charged) cover(Coverage::kExactByAllowance);
+  }
+  const std::pair by(record.tuple, node.process->incarnation);
+  if (record.charged && verdict.basis == Basis::kLocal) region.admitted_alone[by] += record.cost;
+  if (record.charged && verdict.basis == Basis::kDegraded) region.degraded.insert(by);
 }
 
 void World::cover_answer(const Node& node, const RequestRecord& record) {

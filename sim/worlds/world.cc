@@ -141,7 +141,7 @@ void World::make_tuples() {
                                     Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
     const auto limit = static_cast<Count>(random_.between(1, 40));
     tuples_.push_back({.identifier = std::string(weir::to_string(algorithm)),
-                       .duration = one_of(random_, short_ones),
+                       .duration = one_of(random_, fault_free ? fair_ones : short_ones),
                        .limit = limit,
                        .algorithm = algorithm,
                        .other_limit = limit});
@@ -295,6 +295,12 @@ void World::summarize() {
     report_.coverage[Coverage::kOldSnapshotRepaired] += origin.repaired(Loss::kOldSnapshot);
     report_.coverage[Coverage::kLaggingReplicaRepaired] += origin.repaired(Loss::kLaggingReplica);
     report_.coverage[Coverage::kLateWriteRepaired] += origin.repaired(Loss::kLateWrite);
+    report_.coverage[Coverage::kExactForeignCharged] += origin.foreign_charges();
+    for (const auto& by : region->degraded) {
+      const auto alone = region->admitted_alone.find(by);
+      const Count known = alone == region->admitted_alone.end() ? 0 : alone->second;
+      if (origin.told_by(by.first, by.second) > known) cover(Coverage::kExactDegradedTold);
+    }
     if (region->admitted_isolated > 0 && region->denied_isolated > 0)
       cover(Coverage::kIsolatedRegionDecided);
     for (const auto& [cell, accepted] : monitor_.oracle(region->index).cells()) {

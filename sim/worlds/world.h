@@ -141,6 +141,7 @@ class World {
   void visit(Node& node);
   void complete(Node& node, std::vector<RequestRecord> records, const std::string& what);
   void cover_answer(const Node& node, const RequestRecord& record);
+  void cover_exact_answer(const Node& node, const RequestRecord& record);
   [[nodiscard]] Request request_of(const Node& node, const Tuple& tuple, Count cost) const;
   [[nodiscard]] RequestRecord make_record(const Node& node, const Tuple& tuple, Count cost) const;
   [[nodiscard]] Node* any_serving_node();

@@ -179,7 +179,8 @@ TEST(World, KeepsInvariantsUnderAllSwarmOptions) {
         Coverage::kBridgeKilled, Coverage::kBridgePaused, Coverage::kRegionCountsEvicted,
         Coverage::kFeedGap, Coverage::kFeedBeganAgain, Coverage::kRegionWithoutOrigin,
         Coverage::kClockHoursOff, Coverage::kClockJump, Coverage::kLocalAlgorithm,
-        Coverage::kRowsWaited}) {
+        Coverage::kExactByAllowance, Coverage::kExactKnownDenial, Coverage::kExactDegradedTold,
+        Coverage::kExactForeignCharged, Coverage::kRowsWaited}) {
     EXPECT_GT(coverage[state], 0u) << "never reached: " << to_string(state);
   }
 }
@@ -228,6 +229,15 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       world_of(2137),
       // A batch that could not create its tuple again was denied with a reset in 1970.
       world_of(2057),
+      // A process that had no answer of the origin yet told it of other regions, of which it then
+      // charged only 1.
+      {.seed = 245,
+       .regions = 3,
+       .fault_time = Millis(40'000),
+       .faults = FaultMode::kNone,
+       .bursts = true,
+       .all_algorithms = true,
+       .tuples = 2},
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();

@@ -45,6 +45,14 @@ enum class Mutation : uint8_t {
   kStepIgnoresForeign,         // a step grants what other regions have used
   kStepIgnoresLast,            // a step grants what the last window still uses
   kLateAsLocal,                // a late answer is decided as if the origin were lost
+  // Tuples whose whole state the origin keeps.
+  kToldChargedAgain,     // what a process told before is charged with every call
+  kLateChargeClipped,    // what is told late is charged only as far as it fits
+  kForeignChargedAgain,  // the usage of other regions is charged with every call
+  kForeignNotCharged,    // the usage of other regions is never told to the origin
+  kForeignCutToABurst,   // of much news at once only one burst is charged
+  kUsageOfStepsOnly,     // what a process admits by its allowance is not counted for other regions
+  kUsageWindowShort,     // the windows for other regions are shorter than a cost counts
   // The publish rule.
   kRuleOnRequestsOnly,  // received counts and the passing of time do not trigger the rule
   kRegionsUnderestimated,

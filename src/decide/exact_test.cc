@@ -52,6 +52,7 @@ class Link final : public RegionalOrigin, public ExactStore {
   [[nodiscard]] ExactStore* exact_store() override { return this; }
   [[nodiscard]] Reach reach() const override { return reachability; }
   [[nodiscard]] uint32_t live_nodes() const override { return nodes; }
+  [[nodiscard]] std::optional<Membership> membership() const override { return members; }
 
   void release() {
     for (const auto& each : std::exchange(held, {})) each();
@@ -65,6 +66,7 @@ class Link final : public RegionalOrigin, public ExactStore {
   int failures = 0;
   Reach reachability = Reach::kPrompt;
   uint32_t nodes = 2;
+  std::optional<Membership> members;  // none: it has no allowances
 
  private:
   const std::shared_ptr<RegionalOrigin> far_end_;
@@ -465,6 +467,47 @@ TEST_F(Exact, AnOriginThatRepliesAtOnceIsNotCalledFromItsOwnReply) {
   }
   EXPECT_EQ(replies, 1001);
   EXPECT_EQ(deepest, 1);
+}
+
+// The default consistency, with an origin that is told at once and used by one process: allowances
+// and announced denials decide as the origin would.
+TEST_F(Exact, AConvergingEngineDecidesAsOneAloneIfNothingIsLate) {
+  start({.consistency = Consistency::kConverge});
+  const MonoTime began = clock_.now().mono;
+  const auto alone = Engine::make(clock_, {.capacity = 1024, .seed = 7});
+  uint64_t random = 1;
+  const auto draw = [&](uint64_t below) { return base::split_mix(random) % below; };
+  const auto tell = [&] {
+    link(0).members = {.nodes = 2, .since = began, .heard_at = clock_.now().mono};
+    (void)nodes_[0]->engine->run_replay(clock_.now(), nodes_[0]->executor, Flush::kAll);
+    nodes_[0]->executor.run();
+  };
+  clock_.advance(Millis(20'000));
+  for (const Algorithm algorithm : kUnmergeable) {
+    SCOPED_TRACE(to_string(algorithm));
+    const bool is_backlog = memory::class_of(algorithm) == memory::CellClass::kBacklog;
+    uint64_t admitted_alone = 0;
+    uint64_t denied_alone = 0;
+    for (uint64_t i = 0; i < generated_cases(3000); ++i) {
+      tell();
+      Request each = request(algorithm);
+      each.limit = 100;
+      each.duration = Millis(10'000);
+      constexpr Count kCosts[] = {1, 1, 1, 1, 2, 5, 50, 0};
+      each.cost = kCosts[draw(8)];
+      if (is_backlog && draw(10) == 0) each.burst = 50 + draw(100);
+      const auto expected = alone->check(clock_.now(), each);
+      const auto actual = check(0, each);
+      tell();
+      ASSERT_TRUE(expected.ok() && actual.ok());
+      ASSERT_EQ(to_string(actual->outcome), to_string(expected->outcome)) << i;
+      if (actual->basis == Basis::kLocal) ++(actual->admitted() ? admitted_alone : denied_alone);
+      // Without a refusal for two durations there are allowances again.
+      clock_.advance(Millis(20 + draw(draw(50) == 0 ? 60'000 : 300)));
+    }
+    EXPECT_GT(admitted_alone, generated_cases(3000) / 100);
+    EXPECT_GT(denied_alone, generated_cases(3000) / 100);
+  }
 }
 
 // A denial was kept for the capacity of any later answer.

@@ -140,7 +140,9 @@ bool Engine::decide_known(RequestContext& context, ReadRequirement requirement, 
                             admit_alone(tuple, context.query, most, verdict);
       if (!admitted) return false;
     }
-    count_for_regions(context.now, context.key, context.query);
+    if (!memory::mutated(memory::Mutation::kUsageOfStepsOnly)) {
+      count_for_regions(context.now, context.key, context.query);
+    }
     return true;
   }
   CellDecision result;

@@ -297,6 +297,7 @@ void RegionSync::evaluate_all_after_change() {
                           .doublings = regions_.doublings};
   if (inputs == rule_inputs_) return;
   rule_inputs_ = inputs;
+  region_->other_regions.store(std::max(regions_.count, 2U) - 1, std::memory_order_relaxed);
   trigger_.evaluate_all();
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "memory/tagged_word.h"
+
 namespace weir::memory {
 namespace {
 
@@ -44,6 +46,7 @@ std::optional<Suffix> suffix_of(std::string_view identifier) {
 }  // namespace
 
 Millis usage_width(Millis horizon) {
+  if (mutated(Mutation::kUsageWindowShort)) horizon /= 8;
   const uint64_t most = std::bit_floor(static_cast<uint64_t>(kMaxDuration.count()) - 1);
   const uint64_t least =
       std::max(static_cast<uint64_t>(std::max<int64_t>(horizon.count(), 1)), kShortest);

@@ -1,6 +1,7 @@
 #include "origins/exact_rule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/wide.h"
 
@@ -64,6 +65,12 @@ Backlog backlog_of(const ExactCall& call, WallTime now, const BacklogState& stat
   return backlog;
 }
 
+// What is charged of a cost that was told late: all of it, whether it fits or not.
+Count late_charge(const ExactCall& call, Count untold, Count used) {
+  if (!base::mutated(base::Mutation::kLateChargeClipped) || call.asks.empty()) return untold;
+  return std::min(untold, base::saturating_sub(call.asks.front().capacity, used));
+}
+
 // `stamp_back(i, k)` is the stamp of the k-th newest unit at the i-th ask; `admit(cost)` adds
 // units.
 template <typename StampBack, typename Admit>
@@ -110,11 +117,12 @@ Count charge_foreign(const ExactCall& call, std::optional<ForeignCharged>& known
   const ForeignCharged before{.sequence = call.foreign_sequence,
                               .current = ahead == 0 ? known->current : 0,
                               .last = ahead == 0 ? known->last : (ahead == 1 ? known->current : 0)};
-  known = {.sequence = call.foreign_sequence,
-           .current = std::max(before.current, call.foreign),
-           .last = std::max(before.last, call.foreign_last)};
-  const Count more = known->current - before.current + known->last - before.last;
-  return std::min(knows ? more : std::min(call.foreign_at_first, more), call.capacity);
+  const ForeignCharged after{.sequence = call.foreign_sequence,
+                             .current = std::max(before.current, call.foreign),
+                             .last = std::max(before.last, call.foreign_last)};
+  if (!base::mutated(base::Mutation::kForeignChargedAgain)) known = after;
+  const Count more = after.current - before.current + after.last - before.last;
+  return std::min(knows ? more : std::min(call.foreign_at_first, more), call.foreign_most);
 }
 
 bool must_mark(const ExactCall& call, const ExactAnswer& answer, std::optional<WallTime> refused) {
@@ -136,6 +144,7 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, BacklogS
   const WallTime now = std::max(clock, state.at);
   const Pace pace = algorithms::pace_of(call.limit, call.duration);
   Backlog backlog = backlog_of(call, now, state, pace);
+  untold = late_charge(call, untold, base::ceil_div(backlog.tat.since_epoch, pace.num));
   ExactAnswer answer{.at = now,
                      .version = state.version,
                      .changed = untold > 0,
@@ -176,6 +185,7 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, RingStat
     if (sequence < oldest || sequence > at.sequence) continue;
     counts[static_cast<size_t>(sequence - oldest)] = count;
   }
+  untold = late_charge(call, untold, std::accumulate(counts.begin(), counts.end(), Count{0}));
   ExactAnswer answer{.at = now,
                      .version = state.version,
                      .changed = untold > 0,
@@ -220,6 +230,7 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, LogState
         [](const LogState::Entry& entry, Count unit) { return entry.last < unit; });
     return found->stamp;
   };
+  untold = late_charge(call, untold, state.total - state.left);
   ExactAnswer answer{.at = now, .version = state.version, .charged = untold, .decisions = {}};
   const auto admit = [&](Count cost) {
     if (cost == 0) return;

@@ -21,6 +21,7 @@
 #include "algorithms/backlog.h"
 #include "algorithms/sliding_log.h"
 #include "algorithms/strict_ring.h"
+#include "base/mutation.h"
 #include "base/wide.h"
 #include "weir/origin.h"
 
@@ -61,6 +62,7 @@ struct LogState {
 // What the origin has to charge of the writer's own admissions. `told`: up to where its last call
 // that changed the tuple was charged; 0: none is remembered.
 [[nodiscard]] inline Count untold(const ExactCall& call, Count told) {
+  if (base::mutated(base::Mutation::kToldChargedAgain)) return call.own;
   return base::saturating_sub(call.own, std::max(call.acked, told));
 }
 // How much of that a backlog takes: see ExactCall::capacity.

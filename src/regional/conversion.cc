@@ -134,6 +134,7 @@ ExactCall conversion_call(const RegionState& region, const ExactCall& first, Cou
           .foreign = units,
           .foreign_width = kWidth,
           .foreign_at_first = units,
+          .foreign_most = capacity,
           .asks = {{.cost = 0, .capacity = capacity}}};
 }
 

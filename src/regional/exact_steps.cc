@@ -59,7 +59,10 @@ ExactCall Steps::exact_call(Flight& flight) {
                                   base::ceil_div(flight.capacity, parts));
       flight.acked = std::max(use.known().acked, base::saturating_sub(flight.own, most));
       use.take_foreign();
-      if (region_->reads_regions) {
+      // Without an answer so far, a call that only tells does not know how much may be charged.
+      const bool knows_most = !flight.only_tells || use.known().capacity > 0;
+      if (region_->reads_regions && knows_most &&
+          !base::mutated(base::Mutation::kForeignNotCharged)) {
         flight.foreign =
             foreign_use(flight.key, flight.asks.front().query, tuples_->clock.now().wall);
       }
@@ -82,6 +85,7 @@ ExactCall Steps::exact_call(Flight& flight) {
                  .foreign_last = flight.foreign.last,
                  .foreign_width = flight.foreign.width,
                  .foreign_at_first = flight.foreign.at_first,
+                 .foreign_most = flight.foreign.most,
                  .asks = {}};
   for (const Ask& ask : flight.asks) {
     call.asks.push_back({.cost = ask.query.ask.cost, .capacity = ask.query.ask.capacity});
@@ -215,14 +219,29 @@ Steps::ForeignUse Steps::foreign_use(const memory::TupleKey& key, const memory::
                  .current = memory::count_in(cells.foreign(at.sequence), at.sequence),
                  .last = memory::count_in(cells.foreign(at.sequence - 1), at.sequence - 1),
                  .width = at.width};
+  const Count burst = query.ask.capacity;
+  use.most = burst;
   // An origin that knows nothing charges what may still count: of the last window what was admitted
   // at its end.
-  const auto into = static_cast<uint64_t>(at.offset.count());
-  const bool drains = memory::class_of(query.algorithm) == memory::CellClass::kBacklog;
-  const auto duration = static_cast<uint64_t>(query.duration.count());
-  const Count left =
-      drains ? base::mul_div(query.limit, into, duration) : (at.offset < horizon ? 0 : use.last);
-  use.at_first = use.current + base::saturating_sub(use.last, left);
+  if (memory::class_of(query.algorithm) != memory::CellClass::kBacklog) {
+    use.at_first = use.current + (at.offset < horizon ? use.last : 0);
+    return use;
+  }
+  // Of a backlog no more than a burst, unless more cannot have drained.
+  const auto drained_in = [&](Millis time) {
+    return base::mul_div(query.limit, static_cast<uint64_t>(time.count()),
+                         static_cast<uint64_t>(query.duration.count()));
+  };
+  const Count drained = drained_in(at.offset);
+  const Count may_count = use.current + base::saturating_sub(use.last, drained);
+  const Count must_count =
+      std::max(base::saturating_sub(use.current, drained + 1),
+               base::saturating_sub(use.current + use.last, drained_in(at.offset + at.width) + 1));
+  use.at_first = std::max(std::min(may_count, burst), must_count);
+  // All regions can admit a burst before they know of each other.
+  if (!base::mutated(base::Mutation::kForeignCutToABurst)) {
+    use.most = burst * region_->other_regions.load(std::memory_order_relaxed);
+  }
   return use;
 }
 

@@ -126,6 +126,8 @@ struct RegionState {
   std::atomic<OnOriginLoss> on_origin_loss;
   // The same of Limiter::set_consistency().
   std::atomic<Consistency> consistency;
+  // Written by RegionSync; at least 1. Relaxed.
+  std::atomic<uint32_t> other_regions{1};
   // Written by Replay. Without steps or heartbeats it stays empty.
   AllowanceTerm allowance;
   // Pushed by the Decider, Refresh and Replay; taken by Replay.

@@ -70,6 +70,7 @@ struct Steps::ForeignUse {
   Count last = 0;
   Millis width{0};
   Count at_first = 0;
+  Count most = 0;
 };
 
 // One step of one tuple.

@@ -191,7 +191,7 @@ Script RedisOrigin::Worker::add_exact(Pipeline& commands, const ExactCall& call)
                static_cast<uint64_t>(call.strict_for.count()),
                static_cast<uint64_t>(call.foreign_width.count()),
                static_cast<uint64_t>(std::max<int64_t>(call.foreign_sequence, 1)), call.foreign,
-               call.foreign_last, call.foreign_at_first, call.capacity});
+               call.foreign_last, call.foreign_at_first, call.foreign_most, call.capacity});
   Script script = Script::kBacklog;
   switch (exact_class(call.algorithm)) {
     case ExactClass::kBacklog: {

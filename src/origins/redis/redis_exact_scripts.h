@@ -14,8 +14,8 @@ namespace weir::origins {
 // What the scripts have in common. ARGV: the writer, then numbers: that of the call, the duration,
 // what the writer has admitted by itself and was acknowledged of that, what it has admitted in all,
 // for how long a refusal matters, the width of a window of other regions, its sequence, what they
-// have admitted in it and in the one before, what to charge of that if neither is known, and the
-// capacity, which is also the most to charge of it at a time.
+// have admitted in it and in the one before, what to charge of that if neither is known, the
+// most to charge of it at a time, and the capacity of what the writer has admitted by itself.
 //
 // The field `s` of the hash KEYS[1] is the state; the first two numbers in it are the version and
 // the time of the last admission. The field `w` + writer is the last call of the writer that
@@ -34,7 +34,7 @@ end
 local field, number, duration = 'w' .. ARGV[1], numbers[2], numbers[3]
 local acked, own, strict_for = numbers[4], numbers[5], numbers[6]
 local width_of_others, sequence_of_others = numbers[7], numbers[8]
-if #ARGV < 12 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
+if #ARGV < 13 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
 local function text(value) return string.format('%.0f', value) end
 local others = 'f' .. ARGV[7]
 local hash = redis.call('HMGET', KEYS[1], field, 's', 'r', others)
@@ -117,8 +117,8 @@ struct JoinedText {
 // The backlog of another rate is converted with integers of any size: their digits are below 4096,
 // the lowest first, so that a digit times a number below 2^40 is exact.
 inline constexpr std::string_view kDecideBacklogText = R"(
-local num, den, keeps_time = numbers[13], numbers[14], numbers[15]
-if #ARGV < 15 or #ARGV % 4 ~= 3 or num < 1 or den < 1 then
+local num, den, keeps_time = numbers[14], numbers[15], numbers[16]
+if #ARGV < 16 or #ARGV % 4 ~= 0 or num < 1 or den < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 local ms, pulses = 0, 0
@@ -176,7 +176,7 @@ if converts then
   if ms >= 2251799813685248 then ms, part = 2251799813685248, 0 end
   ms, pulses, n, d = now + ms, part, num, den
 end
-if untold > 0 and numbers[12] > 0 then
+if untold > 0 and numbers[13] > 0 then
   local units, sum = 0, (ms - now) * den + pulses + num - 1
   if sum < 9007199254740992 then
     units = (sum - sum % num) / num
@@ -185,7 +185,7 @@ if untold > 0 and numbers[12] > 0 then
     local digits = divide(multiply_add(waiting, 1, num - 1), num)
     for i = #digits, 1, -1 do units = units * 4096 + digits[i] end
   end
-  local room = numbers[12] + math.ceil(numbers[12] / 4) - units
+  local room = numbers[13] + math.ceil(numbers[13] / 4) - units
   charged = charged - math.max(0, untold - math.max(0, room))
 end
 if charged > 0 then
@@ -205,7 +205,7 @@ if charged > 0 then
   ms, pulses = now + whole, part
 end
 local granted, changed, refuses = '', charged > 0, false
-for i = 16, #ARGV, 4 do
+for i = 17, #ARGV, 4 do
   local has_cost = numbers[i] + numbers[i + 1] > 0
   local after_ms, after = ms + numbers[i], pulses + numbers[i + 1]
   if after >= den then after_ms, after = after_ms + 1, after - den end
@@ -227,8 +227,8 @@ return {1, text(clock), stored, granted, text(charged), text(refused)}
 )";
 
 inline constexpr std::string_view kDecideRingText = R"(
-local width = numbers[13]
-if #ARGV < 13 or #ARGV % 2 ~= 1 or width < 1 then
+local width = numbers[14]
+if #ARGV < 14 or #ARGV % 2 ~= 0 or width < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 if set_back then
@@ -251,7 +251,7 @@ for cell, count in string.gmatch(rest, '(%d+),(%d+);') do
 end
 used, current = used + charged, current + charged
 local granted, changed, refuses = '', charged > 0, false
-for i = 14, #ARGV, 2 do
+for i = 15, #ARGV, 2 do
   if used + numbers[i] <= numbers[i + 1] then
     used, current, granted = used + numbers[i], current + numbers[i], granted .. '1'
     changed = changed or numbers[i] > 0
@@ -273,7 +273,7 @@ return {1, text(clock), stored, granted, text(charged), text(refused)}
 // KEYS[2] is a sorted set with an entry for each millisecond in which units were admitted: its
 // time, and as score the number of its last unit. Units are numbered from 1.
 inline constexpr std::string_view kDecideLogText = R"(
-if #ARGV % 2 ~= 0 then return redis.error_reply('ERR weir: wrong arguments') end
+if #ARGV % 2 ~= 1 then return redis.error_reply('ERR weir: wrong arguments') end
 local log = KEYS[2]
 local total, left = string.match(rest, '^(%d+) (%d+)$')
 if total then
@@ -311,7 +311,7 @@ if charged > 0 then
   total, used = total + charged, used + charged
   redis.call('ZADD', log, text(total), text(now))
 end
-for i = 13, #ARGV, 2 do
+for i = 14, #ARGV, 2 do
   local cost, capacity = numbers[i], numbers[i + 1]
   if used + cost <= capacity then
     if cost > 0 then

@@ -37,7 +37,7 @@ enum class Script : uint8_t {
   // that of the call, the duration, what the writer has admitted by itself and was acknowledged of
   // that, what it has admitted in all, for how many ms a refusal matters, the width of a window of
   // other regions, its sequence, what they admitted in it and in the one before, what to charge of
-  // that if neither is known, the capacity, the pace of the call as
+  // that if neither is known, the most to charge of it, the capacity, the pace of the call as
   // num and den, and 1 if a backlog of
   // another pace keeps its time to drain, 0 if it keeps its units; then of each request its cost
   // and its burst, each as ms and pulses of 1/den ms in which it drains.
