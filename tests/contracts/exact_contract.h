@@ -235,7 +235,7 @@ TYPED_TEST_P(ExactContract, ChargesOnceWhatOtherRegionsAdmitted) {
       call.foreign_last = last;
       call.foreign_width = Millis(65'537);
       call.foreign_at_first = current + last / 2;
-      call.capacity = 100;
+      call.foreign_most = 100;
       return this->decide(call).charged;
     };
     EXPECT_EQ(charged(7, 30, 20, this->kNode), 40u) << "of what is unknown, what may still count";

@@ -9,7 +9,7 @@
 #include "frontends/http/metrics_page.h"
 #include "frontends/http/request_id.h"
 #include "frontends/http/verdict_json.h"
-#include "openapi_document.h"
+#include "frontends/openapi_document.h"
 
 namespace weir::frontends {
 namespace {
