@@ -88,7 +88,7 @@ void reload(Config& config, const ReloadConfig& reload_config, const ReloadTarge
     command_line::print_error("weir: the settings did not change\n");
     return;
   }
-  const std::vector<std::string> changed = changed_settings(config, *fresh, true);
+  std::vector<std::string> changed = changed_settings(config, *fresh, true);
   const std::vector<std::string> restart = changed_settings(config, *fresh, false);
   targets.limiter.set_on_origin_loss(fresh->on_origin_loss);
   config.on_origin_loss = fresh->on_origin_loss;
@@ -98,6 +98,7 @@ void reload(Config& config, const ReloadConfig& reload_config, const ReloadTarge
   config.namespace_consistency = fresh->namespace_consistency;
   targets.check_rules.replace(fresh->check);
   config.check = fresh->check;
+  if (fresh->namespaces != config.namespaces) changed.emplace_back(kNamespacesSection);
   targets.catalog.configure(fresh->namespaces);
   config.namespaces = fresh->namespaces;
   for (const std::string& name : changed) copy_given(name, *fresh, config);
