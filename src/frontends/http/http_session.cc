@@ -129,6 +129,7 @@ bool HttpSession::process_one(Bytes& in, Bytes& out) {
   send(&head, out);
   in.consume(head.bytes + raw);
   continue_sent_ = false;
+  charged_before_.reset();
   chunks_ = ChunkedBody();
   return true;
 }
@@ -350,6 +351,11 @@ bool HttpSession::decide_many() {
 }
 
 bool HttpSession::resolve_all(catalog::Verb verb, std::span<Request> requests) {
+  // The request may have waited since it was authenticated.
+  if (access_.refresh(service_.catalog, scratch_.catalog, now_.wall) != KeyState::kValid) {
+    refuse_wrong_key();
+    return false;
+  }
   scratch_.resolved.clear();
   scratch_.after_reset.clear();
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -397,14 +403,14 @@ void HttpSession::limit_or_peek(std::string_view body, catalog::Verb verb) {
   scratch_.reader.read_one(body, request, scratch_.problems);
   if (!scratch_.problems.empty()) return refuse_body();
   if (verb == catalog::Verb::kPeek) request.cost = 0;
-  if (pending_ == nullptr && !resolve_all(verb, scratch_.one)) return;
   if (idempotency_key_ && verb == catalog::Verb::kLimit) {
     scratch_.many.assign(1, request);
     if (!decide_once(body)) return;
     request = scratch_.many[0];
     scratch_.verdict[0] = (*scratch_.batch)->items[0];
-  } else if (!decide_one()) {
-    return;
+  } else {
+    if (pending_ == nullptr && !resolve_all(verb, scratch_.one)) return;
+    if (!decide_one()) return;
   }
   if (!scratch_.verdict[0]) {
     scratch_.problems.assign(1, problem_of(scratch_.verdict[0].error()));
@@ -424,8 +430,12 @@ void HttpSession::multi_limit(std::string_view body) {
   if (!scratch_.problems.empty()) return refuse_body();
   scratch_.identifiers.clear();
   for (const Request& request : scratch_.many) scratch_.identifiers.push_back(request.identifier);
-  if (pending_ == nullptr && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return;
-  if (!(idempotency_key_ ? decide_once(body) : decide_many())) return;
+  if (idempotency_key_) {
+    if (!decide_once(body)) return;
+  } else {
+    if (pending_ == nullptr && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return;
+    if (!decide_many()) return;
+  }
   Result<BatchVerdict>& batch = *scratch_.batch;
   if (!batch) {
     scratch_.problems.assign(1, problem_of(batch.error()));
@@ -533,26 +543,48 @@ Request HttpSession::marker_of(std::string_view body) {
           .consistency = Consistency::kExact};
 }
 
-// Decides scratch_.many behind a marker. A request whose key was seen before is admitted, because
-// it was charged then; nothing is charged now. False: pending, or the response is set.
+// Whether the request was charged before. None: pending.
+std::optional<bool> HttpSession::was_charged(std::string_view body) {
+  if (pending_ == nullptr) {
+    scratch_.one[0] = marker_of(body);
+    scratch_.one[0].cost = 0;
+    scratch_.resolved.assign(1, {});
+  }
+  if (!decide_one()) return std::nullopt;
+  return scratch_.verdict[0] && scratch_.verdict[0]->remaining == 0;
+}
+
+// Decides scratch_.many. What was charged before is only read; otherwise a marker is charged with
+// it, all or nothing. False: pending, or the response is set.
 bool HttpSession::decide_once(std::string_view body) {
   if (scratch_.many.size() == kMaxBatch) {
     fail(HttpError::kInvalidBody, "with an Idempotency-Key a batch has at most 99 items");
     return false;
   }
-  scratch_.many.insert(scratch_.many.begin(), marker_of(body));
-  if (pending_ == nullptr) scratch_.resolved.insert(scratch_.resolved.begin(), Resolved{});
+  if (!charged_before_) charged_before_ = was_charged(body);
+  if (!charged_before_) return false;
+  const bool begins = pending_ == nullptr;
+  if (begins && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return false;
+  if (*charged_before_) {
+    for (Request& request : scratch_.many) request.cost = 0;
+  } else {
+    scratch_.many.insert(scratch_.many.begin(), begins ? marker_of(body) : Request{});
+    if (begins) scratch_.resolved.insert(scratch_.resolved.begin(), Resolved{});
+  }
   if (!decide_many()) return false;
-  scratch_.many.erase(scratch_.many.begin());
-  scratch_.resolved.erase(scratch_.resolved.begin());
   Result<BatchVerdict>& batch = *scratch_.batch;
   if (!batch) {
     scratch_.problems.assign(1, problem_of(batch.error()));
     refuse_body();
     return false;
   }
-  const bool repeated = !batch->items[0].admitted();
-  batch->items.erase(batch->items.begin());
+  bool repeated = *charged_before_;
+  if (!repeated) {
+    repeated = !batch->items[0].admitted();
+    batch->items.erase(batch->items.begin());
+    scratch_.many.erase(scratch_.many.begin());
+    scratch_.resolved.erase(scratch_.resolved.begin());
+  }
   if (!repeated) return true;
   batch->outcome = Outcome::kAdmitted;
   for (Verdict& item : batch->items) {

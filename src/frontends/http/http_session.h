@@ -110,6 +110,7 @@ class HttpSession final : public Session {
   bool apply_preference(Outcome outcome);
   void append_problem(std::string_view space, std::string_view type, std::string_view detail);
   [[nodiscard]] Request marker_of(std::string_view body);
+  [[nodiscard]] std::optional<bool> was_charged(std::string_view body);
   [[nodiscard]] bool decide_once(std::string_view body);
   void healthz(std::string_view body);
   void readyz(std::string_view body);
@@ -144,6 +145,7 @@ class HttpSession final : public Session {
   bool prefers_429_ = false;
   bool accepts_problem_ = false;
   std::optional<std::string_view> idempotency_key_;
+  std::optional<bool> charged_before_;       // under that key; none: not read yet
   const CheckRules* check_rules_ = nullptr;  // of a check that waits
 
   // The current response.

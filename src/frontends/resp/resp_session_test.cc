@@ -320,8 +320,7 @@ TEST(RespSession, RequiresAKeyIfThePolicySaysSo) {
   EXPECT_EQ(client.send({"HELLO", "3"}),
             "-NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>\r\n");
   EXPECT_EQ(client.send({"AUTH", "wrong"}), "-WRONGPASS invalid key\r\n");
-  EXPECT_EQ(client.send({"HELLO", "3", "AUTH", "default", "wrong"}),
-            "-WRONGPASS invalid key\r\n");
+  EXPECT_EQ(client.send({"HELLO", "3", "AUTH", "default", "wrong"}), "-WRONGPASS invalid key\r\n");
   EXPECT_EQ(client.send({"AUTH"}), "-ERR wrong number of arguments for 'auth' command\r\n");
   EXPECT_EQ(client.send({"PING"}), "-NOAUTH Authentication required.\r\n");
   EXPECT_EQ(client.send({"AUTH", std::string(kKey)}), "+OK\r\n");
