@@ -54,7 +54,6 @@ void Catalog::stop() {
     left.swap(writes_);
   }
   for (Write& write : left) {
-    if (write.home == nullptr) continue;
     write.home->post([done = std::move(write.done)]() mutable { done(stopped()); });
   }
 }
@@ -112,11 +111,12 @@ void Catalog::create_namespace(std::string_view workspace, std::string_view name
                                .detail = "by the first request"}};
   {
     const base::MutexLock lock(mutex_);
-    if (writes_.size() >= options_.max_queued || creating_.size() >= options_.max_queued) return;
+    if (creates_.size() >= options_.max_creates) return;
     if (!creating_.emplace(ns.workspace, ns.name).second) return;
-    writes_.push_back({.writes = {std::move(write)}, .home = nullptr, .done = {}});
+    creates_.push_back(std::move(write));
+    if (creates_.size() > 1) return;  // a task will write it, too
   }
-  thread_.post([this] { run_writes(); });
+  thread_.post([this] { run_creates(); });
 }
 
 void Catalog::read_audit(std::string workspace, uint64_t before, size_t most, Executor& home,
@@ -201,17 +201,25 @@ void Catalog::run_writes() {
   (void)poll(clock_.now().mono);
   for (size_t i = 0; i < writes.size(); ++i) {
     Write& write = writes[i];
-    if (write.home == nullptr) {
-      const base::MutexLock lock(mutex_);
-      for (const CatalogWrite& each : write.writes) {
-        creating_.erase({each.row.workspace, each.row.name});
-      }
-      continue;
-    }
     write.home->post([done = std::move(write.done), result = std::move(results[i])]() mutable {
       done(std::move(result));
     });
   }
+}
+
+// In one transaction, so that many of them do not delay the changes of administrators.
+void Catalog::run_creates() {
+  std::vector<CatalogWrite> creates;
+  {
+    const base::MutexLock lock(mutex_);
+    creates.swap(creates_);
+  }
+  if (creates.empty()) return;
+  const auto written = store_->write(creates);
+  note(written ? nullptr : &written.error());
+  (void)poll(clock_.now().mono);
+  const base::MutexLock lock(mutex_);
+  for (const CatalogWrite& each : creates) creating_.erase({each.row.workspace, each.row.name});
 }
 
 void Catalog::publish() {

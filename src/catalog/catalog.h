@@ -34,12 +34,13 @@ enum class CatalogState : uint8_t {
 class Catalog {
  public:
   struct Options {
-    Millis poll{250};
+    Millis poll{400};
     // Rows of deleted records are removed after this time. A process that has not polled for half
     // of it reads all again.
     Millis kept_deleted{std::chrono::hours(24)};
     size_t page = 1000;
     size_t max_queued = 1000;  // writes
+    size_t max_creates = 100;  // of namespaces, by requests; written together
   };
 
   // Without a store if `store` is null.
@@ -79,13 +80,14 @@ class Catalog {
  private:
   struct Write {
     std::vector<CatalogWrite> writes;
-    Executor* home = nullptr;  // null: nobody waits
+    Executor* home = nullptr;
     WriteHandler done;
   };
 
   void tick();
   [[nodiscard]] std::unique_ptr<Error> poll(MonoTime now);
   void run_writes();
+  void run_creates();
   void publish();
   void note(const Error* error);
   void clean();
@@ -97,6 +99,7 @@ class Catalog {
   mutable base::StdMutex mutex_;
   std::shared_ptr<const Snapshot> snapshot_ WEIR_GUARDED_BY(mutex_);
   std::vector<Write> writes_ WEIR_GUARDED_BY(mutex_);
+  std::vector<CatalogWrite> creates_ WEIR_GUARDED_BY(mutex_);  // of namespaces, by requests
   std::set<std::pair<std::string, std::string>> creating_ WEIR_GUARDED_BY(mutex_);
   std::string last_error_ WEIR_GUARDED_BY(mutex_);
   SnapshotBuilder builder_ WEIR_GUARDED_BY(mutex_);

@@ -125,8 +125,8 @@ TEST(SqlCatalog, RemovesDeletedOverridesAndKeepsOtherRows) {
   const CatalogWrite set = override_of("a", 1);
   ASSERT_TRUE(store->write(std::vector{set_namespace(kAuthor, api(), "namespace.create"), set}));
   const Override override = std::get<Override>(*record_of(set.row));
-  ASSERT_TRUE(store->write(std::vector{delete_override(kAuthor, override),
-                                       delete_namespace(kAuthor, api())}));
+  ASSERT_TRUE(store->write(
+      std::vector{delete_override(kAuthor, override), delete_namespace(kAuthor, api())}));
   file.clock.advance(std::chrono::hours(2));
   const WallTime now = file.clock.now().wall;
   EXPECT_EQ(store->clean(now - std::chrono::hours(3)).value(), 0U);
@@ -171,8 +171,8 @@ TEST(Catalog, ReadsAllAgainAfterALongSilenceAndForgetsWhatWasRemoved) {
   ASSERT_TRUE(other->write(std::vector{set_namespace(kAuthor, api(), "namespace.create"), set}));
   EXPECT_EQ(catalog.poll_once(), nullptr);
   EXPECT_EQ(limit_in(catalog, "a"), 1U);
-  ASSERT_TRUE(other->write(
-      std::vector{delete_override(kAuthor, std::get<Override>(*record_of(set.row)))}));
+  ASSERT_TRUE(
+      other->write(std::vector{delete_override(kAuthor, std::get<Override>(*record_of(set.row)))}));
   file.clock.advance(std::chrono::hours(30));
   EXPECT_EQ(other->clean(file.clock.now().wall - std::chrono::hours(24)).value(), 1U);
   EXPECT_EQ(catalog.poll_once(), nullptr);

@@ -5,8 +5,6 @@
 namespace weir::catalog {
 namespace {
 
-// The longest window, twice, and a day.
-constexpr Millis kResetKept = 2 * kMaxDuration + Millis(86'400'000);
 constexpr size_t kMaxDetailBytes = 2000;
 constexpr size_t kShownKeyBytes = 12;
 

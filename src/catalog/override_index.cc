@@ -112,6 +112,7 @@ bool OverrideIndex::matches_middle(const Pattern& pattern, std::string_view text
 
 void OverrideIndex::find_middle(const Middles& middles, std::string_view text,
                                 const Pattern*& best) {
+  std::vector<const void*> tried;  // a part may occur many times
   for (size_t at = 0; at + middles.prefix <= text.size(); ++at) {
     const std::string_view rest = text.substr(at);
     const size_t bit = seen_bit(rest, middles.prefix);
@@ -120,12 +121,27 @@ void OverrideIndex::find_middle(const Middles& middles, std::string_view text,
       if (length > rest.size()) break;
       const auto found = middles.by_part.find(rest.substr(0, length));
       if (found == middles.by_part.end()) continue;
+      if (std::ranges::find(tried, &found->second) != tried.end()) continue;
+      tried.push_back(&found->second);
       for (const Pattern* const pattern : found->second) {
         if (best != nullptr && !is_more_specific(*pattern, *best)) continue;
         if (matches_middle(*pattern, text)) best = pattern;
       }
     }
   }
+}
+
+std::string OverrideIndex::refusal_of(std::string_view identifier) const {
+  if (find_exact(identifier) != nullptr) return {};
+  if (all_.size() >= kMost) {
+    return "the namespace has " + std::to_string(kMost) + " overrides: delete some";
+  }
+  const auto has_middle = [](const Pattern& pattern) { return !pattern.middle.empty(); };
+  const Override probe{.identifier = std::string(identifier)};
+  if (identifier.find('*') == std::string_view::npos || !has_middle(pattern_of(probe))) return {};
+  if (std::cmp_less(std::ranges::count_if(patterns_, has_middle), kMostWithMiddle)) return {};
+  return "the namespace has " + std::to_string(kMostWithMiddle) +
+         " overrides with a part between two '*': delete some";
 }
 
 const Override* OverrideIndex::find_exact(std::string_view identifier) const {

@@ -36,6 +36,12 @@ class OverrideIndex {
   [[nodiscard]] std::span<const std::shared_ptr<const Override>> all() const { return all_; }
   [[nodiscard]] const Override* find_exact(std::string_view identifier) const;
 
+  // Why there is no place for one more override; empty: there is. A look-up may have to try all
+  // overrides with a part between two '*'.
+  static constexpr size_t kMost = 100'000;
+  static constexpr size_t kMostWithMiddle = 10'000;
+  [[nodiscard]] std::string refusal_of(std::string_view identifier) const;
+
  private:
   // An override with at least one '*', split there.
   struct Pattern {

@@ -41,6 +41,14 @@ constexpr bool is_in_order() {
 }
 static_assert(is_in_order(), "one row for each verb, in the order of the enum");
 
+// An id contains nothing that a stored list of permissions could be split at.
+bool is_namespace_id(std::string_view text) {
+  constexpr std::string_view kPrefix = "rlns_";
+  return text.starts_with(kPrefix) && text.size() > kPrefix.size() &&
+         text.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz", kPrefix.size()) ==
+             std::string_view::npos;
+}
+
 Error unknown(std::string_view text) {
   std::string verbs;
   for (const VerbInfo& row : kVerbs) {
@@ -102,7 +110,7 @@ Result<PermissionSet> PermissionSet::parse(std::span<const std::string> texts) {
     }
     // A request of cost 0 is a peek.
     if ((verbs & bit(Verb::kLimit)) != 0) verbs |= bit(Verb::kPeek);
-    const bool one_namespace = resource == kRatelimit && target.starts_with("rlns_");
+    const bool one_namespace = resource == kRatelimit && is_namespace_id(target);
     if (verbs == 0 || (target != "*" && !one_namespace)) return unknown(text);
     set.add(target == "*" ? std::string_view() : target, verbs);
   }

@@ -60,7 +60,9 @@ TEST(Permissions, CoverWhatTheyContain) {
 TEST(Permissions, RefuseOtherTextsAndNameThem) {
   for (const std::string text :
        {"", "limit", "ratelimit.*", "ratelimit..limit", "ratelimit.api.limit", "ratelimit.*.fly",
-        "key.rlns_1.create_key", "ratelimit.*.create_key", "*.*.*", "RATELIMIT.*.limit"}) {
+        "key.rlns_1.create_key", "ratelimit.*.create_key", "*.*.*", "RATELIMIT.*.limit",
+        "ratelimit.rlns_.limit", "ratelimit.rlns_a.b.limit", "ratelimit.rlns_a\nb.limit",
+        "ratelimit.rlns_x ratelimit.*.* key.*.* ratelimit.rlns_y.limit"}) {
     const auto set = PermissionSet::parse({&text, 1});
     ASSERT_FALSE(set) << text;
     EXPECT_NE(set.error().detail.find("\"" + text + "\""), std::string::npos);

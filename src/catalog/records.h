@@ -22,6 +22,11 @@ inline constexpr std::string_view kDefaultWorkspace = "ws_default";
   return workspace_id == kDefaultWorkspace ? std::string_view() : workspace_id;
 }
 
+// How the ids of namespaces begin; names must not.
+inline constexpr std::string_view kNamespaceIds = "rlns_";
+// Requests create no more than this in a workspace.
+inline constexpr size_t kMaxNamespaces = 10'000;
+
 struct Workspace {
   std::string id = {};
   std::string name = {};
@@ -75,6 +80,9 @@ struct Override {
   bool deleted = false;
   friend bool operator==(const Override&, const Override&) = default;
 };
+
+// How long a reset is kept: the longest window, twice, and a day.
+inline constexpr Millis kResetKept = 2 * kMaxDuration + Millis(86'400'000);
 
 // Forgets what an identifier has consumed: its tuples have another identity from then on.
 struct Reset {

@@ -7,11 +7,11 @@
 namespace weir::catalog {
 
 const NamespaceView* WorkspaceView::find(std::string_view name_or_id) const {
-  if (const auto found = by_name.find(name_or_id); found != by_name.end()) {
-    return found->second.get();
+  if (name_or_id.starts_with(kNamespaceIds)) {
+    if (const auto found = by_id.find(name_or_id); found != by_id.end()) return found->second.get();
   }
-  if (const auto found = by_id.find(name_or_id); found != by_id.end()) return found->second.get();
-  return nullptr;
+  const auto found = by_name.find(name_or_id);
+  return found == by_name.end() ? nullptr : found->second.get();
 }
 
 size_t Snapshot::HashOfKey::operator()(const rules::KeyHash& hash) const {

@@ -44,7 +44,7 @@ struct WorkspaceView {
   TextMap<std::shared_ptr<const NamespaceView>> by_name;
   TextMap<std::shared_ptr<const NamespaceView>> by_id;
 
-  // By name, or by id if no namespace has that name. Null: unknown. It may be deleted.
+  // By id or by name. Null: unknown. It may be deleted.
   [[nodiscard]] const NamespaceView* find(std::string_view name_or_id) const;
 };
 

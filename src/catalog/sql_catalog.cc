@@ -100,10 +100,12 @@ class SqlCatalog final : public CatalogStore {
   }
 
   Result<size_t> clean(WallTime before) override {
-    const std::string sql =
-        "DELETE FROM weir_catalog WHERE deleted = 1 AND (kind = " + literal("o") +
-        " OR kind = " + literal("r") + ") AND changed_at_ms < ?" + (sqlite_ ? "" : " LIMIT 1000");
-    const SqlStatement remove{.sql = sql, .values = {before.time_since_epoch().count()}};
+    const std::string sql = "DELETE FROM weir_catalog WHERE (kind = " + literal("o") +
+                            " AND deleted = 1 AND changed_at_ms < ?) OR (kind = " + literal("r") +
+                            " AND changed_at_ms < ?)" + (sqlite_ ? "" : " LIMIT 1000");
+    const int64_t deleted_before = before.time_since_epoch().count();
+    const SqlStatement remove{.sql = sql,
+                              .values = {deleted_before, deleted_before - kResetKept.count()}};
     if (const auto failure = run({&remove, 1}, {})) return error_of(*failure);
     return link_->affected();
   }
@@ -147,8 +149,16 @@ class SqlCatalog final : public CatalogStore {
     bool first = true;
     for (const std::string column :
          {"workspace", "parent", "name", "body", "deleted", "revision", "changed_at_ms"}) {
+      const std::string value = sqlite_ ? "excluded." + column : "VALUES(" + column + ")";
+      // A key that was revoked stays so, whatever another process knew of it.
+      const std::string larger = (sqlite_ ? "MAX(" : "GREATEST(") +
+                                 (sqlite_ ? "weir_catalog.deleted" : std::string("deleted")) +
+                                 ", " + value + ")";
       replace += (first ? "" : ", ") + column + " = " +
-                 (sqlite_ ? "excluded." + column : "VALUES(" + column + ")");
+                 (column == "deleted"
+                      ? "CASE WHEN " + std::string(sqlite_ ? "weir_catalog." : "") +
+                            "kind = " + literal("k") + " THEN " + larger + " ELSE " + value + " END"
+                      : value);
       first = false;
     }
     const std::string audit =

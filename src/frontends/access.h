@@ -64,6 +64,9 @@ class Access {
   [[nodiscard]] std::string_view actor() const {
     return key_ == nullptr ? std::string_view("root") : std::string_view(key_->record.id);
   }
+  [[nodiscard]] std::optional<WallTime> expires() const {
+    return key_ == nullptr ? std::nullopt : key_->record.expires;
+  }
   // Requests per second to the service with this key; none: no limit.
   [[nodiscard]] std::optional<Count> per_second() const {
     return key_ == nullptr ? std::nullopt : key_->record.per_second;

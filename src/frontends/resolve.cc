@@ -15,7 +15,11 @@ void take_values(const catalog::LimitValues& values, Request& request) {
     request.algorithm = *values.algorithm;
     if (!has_burst(request.algorithm)) request.burst.reset();
   }
-  if (values.burst && has_burst(request.algorithm)) request.burst = values.burst;
+  if (values.burst && has_burst(request.algorithm)) {
+    request.burst = values.burst;
+  } else if (values.limit && request.burst && *request.burst > *values.limit) {
+    request.burst = values.limit;  // what a request sends does not raise the limit
+  }
   if (values.consistency) request.consistency = values.consistency;
 }
 
@@ -28,6 +32,17 @@ void take_override(const catalog::Override& override, Request& request) {
   } else if (request.burst && *request.burst > override.limit) {
     request.burst = override.limit;
   }
+}
+
+// Before the number of a reset. An identifier that contains it always gets a number, so that it is
+// never that of another one.
+constexpr char kEpochMark = '\x1e';
+
+// The number of the last reset; 0: none.
+uint64_t epoch_of(const catalog::NamespaceView* ns, std::string_view identifier) {
+  if (ns == nullptr || ns->resets == nullptr) return 0;
+  const auto reset = ns->resets->find(identifier);
+  return reset == ns->resets->end() ? 0 : reset->second.epoch;
 }
 
 }  // namespace
@@ -51,11 +66,12 @@ Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& cat
     const bool known = state == CatalogState::kReady;
     const bool may_create = access.permissions().may(catalog::Verb::kCreateNamespace);
     // While the catalog does not answer, the namespace may exist.
-    if (!access.permissions().may(verb) || (known && !may_create)) {
+    if (!access.permissions().may(verb) || (known && !may_create) ||
+        request.ns.starts_with(catalog::kNamespaceIds)) {
       resolved.resolution = Resolution::kUnknown;
       return resolved;
     }
-    if (known) {
+    if (known && workspace.by_id.size() < catalog::kMaxNamespaces) {
       catalog.create_namespace(workspace.record.id, request.ns, std::string(access.actor()));
     }
   } else {
@@ -74,13 +90,10 @@ Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& cat
       resolved.override = resolved.ns->overrides->find(request.identifier);
       if (resolved.override != nullptr) take_override(*resolved.override, request);
     }
-    if (resolved.ns->resets != nullptr) {
-      const auto reset = resolved.ns->resets->find(request.identifier);
-      if (reset != resolved.ns->resets->end()) {
-        request.identifier =
-            identifiers.emplace_back(identifier_after(request.identifier, reset->second.epoch));
-      }
-    }
+  }
+  if (const uint64_t epoch = epoch_of(resolved.ns, request.identifier);
+      epoch != 0 || request.identifier.find(kEpochMark) != std::string_view::npos) [[unlikely]] {
+    request.identifier = identifiers.emplace_back(identifier_after(request.identifier, epoch));
   }
   if (resolved.override != nullptr && request.limit == 0) {
     // Such a cost never fits.
@@ -111,7 +124,7 @@ Request requests_of_key(const Access& access, Count cost) {
 }
 
 std::string identifier_after(std::string_view identifier, uint64_t epoch) {
-  return std::string(identifier) + "\x1e" + std::to_string(epoch);
+  return std::string(identifier) + kEpochMark + std::to_string(epoch);
 }
 
 }  // namespace weir::frontends

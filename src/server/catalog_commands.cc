@@ -336,6 +336,9 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       add(namespaces, "set", "Create a namespace, or replace its limit", [&o](Database& database) {
         const catalog::WorkspaceView& workspace = database.workspace(o.workspace);
         const NamespaceView* const known = workspace.find(o.name);
+        if (known == nullptr && o.name.starts_with(catalog::kNamespaceIds)) {
+          stop_with("a name must not begin with rlns_, as an id does");
+        }
         const catalog::Author author = Database::author();
         catalog::Namespace ns = catalog::new_namespace(workspace.record.id, o.name, author.now);
         if (known != nullptr && !known->record.deleted) ns = known->record;
@@ -378,12 +381,16 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
             if (duration < Millis(1000) || duration > kMaxDuration) {
               throw CLI::ValidationError("--duration", "must be 1s to 30d");
             }
-            const CatalogWrite write =
-                catalog::set_override(Database::author(), database.ns(o.workspace, o.ns).record,
-                                      {.identifier = o.identifier,
-                                       .limit = *o.limit,
-                                       .duration = duration,
-                                       .burst = o.burst});
+            const NamespaceView& view = database.ns(o.workspace, o.ns);
+            if (view.overrides) {
+              const std::string refusal = view.overrides->refusal_of(o.identifier);
+              if (!refusal.empty()) stop_with(refusal);
+            }
+            const CatalogWrite write = catalog::set_override(Database::author(), view.record,
+                                                             {.identifier = o.identifier,
+                                                              .limit = *o.limit,
+                                                              .duration = duration,
+                                                              .burst = o.burst});
             database.write({write});
             fmt::print("{}\n", write.row.id);
           });

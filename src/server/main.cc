@@ -274,9 +274,7 @@ int run(int argc, char** argv) {
   add_metrics(app);
   add_version(app);
   // After the commands, which would inherit it.
-  app.footer(
-      "\nStart a server:  weir serve\n"
-      "Options:         weir COMMAND --help");
+  app.footer("Start a server: weir serve   Options: weir COMMAND --help");
   app.callback([&app] {
     if (app.get_subcommands().empty()) throw CLI::RequiredError("A command");
   });

@@ -215,6 +215,17 @@ class CatalogLog {
   bool was_lost_ = false;
 };
 
+// Until the catalog was read, for a second at most: before that no override applies.
+void wait_for(const catalog::Catalog& catalog) {
+  constexpr Millis kMaxWait{1000};
+  constexpr Millis kStep{2};
+  for (Millis waited{0}; waited < kMaxWait && catalog.last_error().empty() &&
+                         catalog.state() == catalog::CatalogState::kLoading;
+       waited += kStep) {
+    platform::ThreadGroup::sleep(kStep);
+  }
+}
+
 // Null: no front end uses TLS.
 std::shared_ptr<frontends::TlsContext> open_tls(const Config& config) {
   if (!config.uses_tls()) return nullptr;
@@ -390,11 +401,12 @@ void serve(Config config, const ReloadConfig& reload_config) {
   // After everything that can fail at startup: a new key is shown only once.
   const RootKeyInfo root_key = load_root_key(config);
   keys.add(root_key.key);
+  catalog.start();
+  wait_for(catalog);
   platform::ThreadGroup group;
   for (const auto& worker : workers) group.start([&worker] { worker->loop.run(); });
   region.start();
   others.start();
-  catalog.start();
   Runner runner(clock, limiter,
                 {.after_replay = [&](Instant now) { region.report(now.mono); },
                  .after_sync = [&](Instant) { others.report(limiter.sync_stats()); }});

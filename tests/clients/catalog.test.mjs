@@ -104,6 +104,55 @@ test('a key cannot give rights that it does not have', async () => {
   assert.equal((await call('workspaces.listWorkspaces', {}, key)).status, 403);
 });
 
+test('a permission hides no other one', async () => {
+  const { key } = await createKey(['key.*.create_key', 'ratelimit.*.limit']);
+  for (const text of [
+    'ratelimit.rlns_x ratelimit.*.* key.*.* ratelimit.rlns_y.limit',
+    'ratelimit.rlns_x\nhash 00.limit',
+  ]) {
+    const made = await call('keys.createKey', { name: 'x', permissions: [text] }, key);
+    assert.equal(made.status, 400, text);
+  }
+});
+
+test('a key gives no more time and no more requests than it has', async () => {
+  const expires = Date.now() + kHour;
+  const parent = await createKey(['key.*.*'], { expires, perSecond: 50 });
+  const { keyId } = await ok('keys.createKey', { name: 'child', permissions: [] }, parent.key);
+  const child = await ok('keys.getKey', { keyId });
+  assert.deepEqual([child.expires, child.perSecond], [expires, 50]);
+});
+
+test('a request cannot raise the limit of its namespace by a burst', async () => {
+  await ok('ratelimit.createNamespace', { name: 'capped', limit: 5, duration: kHour });
+  const body = {
+    namespace: 'capped',
+    identifier: 'x',
+    algorithm: 'gcra',
+    limit: 1,
+    duration: 1000,
+  };
+  assert.equal((await ok('ratelimit.limit', { ...body, burst: 1_000_000 })).limit, 5);
+});
+
+test('names that look like ids are refused, and ids of others are not taken', async () => {
+  const name = 'rlns_aaaaaaaaaaaaaaaaaaaaaaaa';
+  assert.equal((await call('ratelimit.limit', request({ namespace: name }))).status, 404);
+  const override = { namespace: name, identifier: 'x', limit: 1, duration: kHour };
+  assert.equal((await call('ratelimit.setOverride', override)).status, 404);
+  assert.equal((await call('ratelimit.createNamespace', { name })).status, 400);
+});
+
+test('commands about the whole server need the root key', async () => {
+  const { key } = await createKey(['ratelimit.*.*']);
+  const client = createClient({ url: `redis://127.0.0.1:${server.respPort}`, password: key });
+  await client.connect();
+  await assert.rejects(client.sendCommand(['INFO']), /NOPERM/);
+  await assert.rejects(client.sendCommand(['SCRIPT', 'FLUSH']), /NOPERM/);
+  assert.equal(await client.sendCommand(['PING']), 'PONG');
+  client.destroy();
+});
+
 // What each verb needs; every other permission alone must not do.
 test('every verb needs its permission and no other', async () => {
   const { namespaceId: id } = await ok('ratelimit.createNamespace', { name: 'matrix' });

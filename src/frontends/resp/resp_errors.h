@@ -21,6 +21,9 @@ inline constexpr std::string_view kHelloAuthRequired =
 inline constexpr std::string_view kInvalidKey = "WRONGPASS invalid key";
 inline constexpr std::string_view kKeyEnded =
     "WRONGPASS this key was revoked or has expired: send AUTH with another one";
+inline constexpr std::string_view kKeyUnchecked =
+    "TRYAGAIN the catalog does not answer, so this key cannot be checked";
+inline constexpr std::string_view kRootOnly = "NOPERM this command needs the root key";
 inline constexpr std::string_view kKeyTooFast =
     "ERR this key has sent too many requests in this second: send fewer";
 inline constexpr std::string_view kUnknownProtocol = "NOPROTO unsupported protocol version";

@@ -25,6 +25,13 @@ bool is_http(Arguments arguments) {
           is("CONNECT") || is("TRACE"));
 }
 
+// Sets the limit of the items that an override with limit 0 denies.
+void deny_items(const std::vector<bool>& denied, Result<BatchVerdict>& verdict) {
+  for (size_t i = 0; verdict && i < denied.size(); ++i) {
+    if (denied[i]) set_limit_of_zero(verdict->items[i]);
+  }
+}
+
 }  // namespace
 
 std::string_view resp_refusal(Refusal reason) {
@@ -38,6 +45,7 @@ std::string_view resp_refusal(Refusal reason) {
 
 Next RespSession::process(Instant now, Bytes& in, Bytes& out) {
   if (pending_ != nullptr && !reply_pending(out)) return Next::kWait;
+  now_ = now;
   refresh_access(now);
   scratch_.after_reset.clear();
   for (;;) {
@@ -124,6 +132,8 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
   if (service_.resp_key_policy == KeyPolicy::kRequired && !authenticated_) {
     service_.resp.add_from(FrontendStat::kMissingKey, peer_);
     reply_error(kAuthRequired, out);
+  } else if (key_state_ != KeyState::kValid && !is("RESET")) {
+    reply_error(kKeyEnded, out);
   } else if (is("PING")) {
     if (arguments.size() > 2) {
       reply_error(wrong_number_of_arguments("ping"), out);
@@ -146,6 +156,8 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     reply_if_error(answer_reset(arguments, now, service_, resolver(), reply), out);
   } else if (is("DEL") || is("UNLINK")) {
     reply_if_error(answer_del(arguments, now, service_, resolver(), reply), out);
+  } else if ((is("INFO") || is("SCRIPT")) && !access_.is_root()) {
+    reply_error(kRootOnly, out);
   } else if (is("SCRIPT")) {
     reply_if_error(answer_script(arguments, service_.scripts, scratch_.scripts, reply), out);
   } else if (is("CLUSTER")) {
@@ -182,6 +194,7 @@ void RespSession::refresh_access(Instant now) {
 
 RespError RespSession::resolve_request(catalog::Verb verb, Request& request, bool& denied) {
   if (key_state_ != KeyState::kValid) return RespError(kKeyEnded);
+  if (!is_within_rate()) return RespError(kKeyTooFast);
   const Resolved resolved = resolve(access_, verb, service_.catalog, request, scratch_.after_reset);
   denied = resolved.denies_all;
   return to_resp_error(resolved, verb);
@@ -195,25 +208,24 @@ ResolveRequest RespSession::resolver() {
 }
 
 // Counted by this process alone: the limit protects the process.
-bool RespSession::is_within_rate(Instant now, size_t requests) {
+bool RespSession::is_within_rate() {
   const std::optional<Count> per_second = access_.per_second();
   if (!per_second) [[likely]]
     return true;
-  const std::array<Request, 1> request{requests_of_key(access_, requests)};
+  const std::array<Request, 1> request{requests_of_key(access_, 1)};
   std::array<Result<Verdict>, 1> verdict;
-  service_.backend.check_each(now, request, verdict);
+  service_.backend.check_each(now_, request, verdict);
   return !verdict[0] || verdict[0]->admitted();
 }
 
-bool RespSession::accept_key(std::string_view key, Instant now) {
+KeyState RespSession::accept_key(std::string_view key, Instant now) {
   const rules::KeyHash hash = rules::hash_of(key);
   Access access;
   if (!service_.keys.contains(hash)) access.become(hash);
   const KeyState state = access.refresh(service_.catalog, scratch_.catalog, now.wall);
-  if (state != KeyState::kValid) return false;
+  if (state != KeyState::kValid) return state;
   access_ = access;
-  key_state_ = state;
-  return true;
+  return key_state_ = state;
 }
 
 // Whether the request is a decision, to which decide() replies.
@@ -260,10 +272,6 @@ bool RespSession::decide(Instant now, Bytes& out) {
   if (count == 0) return true;
   const auto requests = std::span(scratch_.requests).first(count);
   const auto kinds = std::span<const Kind>(scratch_.kinds).first(count);
-  if (!is_within_rate(now, count)) {
-    for (size_t i = 0; i < count; ++i) reply_error(kKeyTooFast, out);
-    return true;
-  }
   service_.namespaces.apply(requests);
   const auto deny = [](const auto& denied, std::span<Result<Verdict>> verdicts) {
     for (size_t i = 0; i < verdicts.size(); ++i) {
@@ -301,6 +309,7 @@ bool RespSession::reply_pending(Bytes& out) {
   if (!pending_->ready) return false;
   const auto pending = std::exchange(pending_, nullptr);
   if (pending->batch) {
+    deny_items(pending->denied, *pending->batch);
     reply(pending->received, *pending->batch, out);
   } else {
     for (size_t i = 0; i < pending->verdicts.size(); ++i) {
@@ -345,25 +354,26 @@ Next RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
     reply_error(error, out);
     return Next::kRead;
   }
+  std::vector<bool> denied_items;
   for (Request& request : scratch_.batch) {
     bool denied = false;
     const RespError refused = resolve_request(catalog::Verb::kLimit, request, denied);
+    denied_items.push_back(denied);
     if (!refused.empty()) {
       reply_error(refused, out);
       return Next::kRead;
     }
   }
-  if (!is_within_rate(now, 1)) {
-    reply_error(kKeyTooFast, out);
-    return Next::kRead;
-  }
   service_.namespaces.apply(scratch_.batch);
   if (!may_wait()) {
-    reply(now, service_.backend.check_all(now, scratch_.batch), out);
+    auto verdict = service_.backend.check_all(now, scratch_.batch);
+    deny_items(denied_items, verdict);
+    reply(now, verdict, out);
     return Next::kRead;
   }
   const auto pending = std::make_shared<Pending>();
   pending->received = now;
+  pending->denied = std::move(denied_items);
   service_.backend.check_all_async(now, scratch_.batch, *executor_,
                                    [pending, wake = wake_](Result<BatchVerdict> verdict) {
                                      pending->batch = std::move(verdict);

@@ -78,11 +78,11 @@ class RespSession final : public Session {
   void refresh_access(Instant now);
   // Finds the limit of the request. An error, or empty.
   [[nodiscard]] RespError resolve_request(catalog::Verb verb, Request& request, bool& denied);
-  // Whether the key may send this many more requests in this second.
-  [[nodiscard]] bool is_within_rate(Instant now, size_t requests);
+  // Whether the key may send another request in this second.
+  [[nodiscard]] bool is_within_rate();
   [[nodiscard]] ResolveRequest resolver();
-  // Whether the key is valid; takes its rights.
-  [[nodiscard]] bool accept_key(std::string_view key, Instant now);
+  // Takes the rights of a key if it is valid.
+  [[nodiscard]] KeyState accept_key(std::string_view key, Instant now);
   [[nodiscard]] bool may_wait() const {
     return executor_ != nullptr && service_.backend.may_wait();
   }
@@ -98,7 +98,7 @@ class RespSession final : public Session {
   [[nodiscard]] Next multi(Arguments arguments, Instant now, Bytes& out);
   // Sets also the limits of the buffers.
   void set_authenticated(bool authenticated);
-  [[nodiscard]] Next refuse_key(Bytes& out);
+  [[nodiscard]] Next refuse_key(KeyState state, Bytes& out);
   [[nodiscard]] Next auth(Arguments arguments, Instant now, Bytes& out);
   [[nodiscard]] Next hello(Arguments arguments, Instant now, Bytes& out);
   void client(Arguments arguments, Bytes& out);
@@ -116,6 +116,7 @@ class RespSession final : public Session {
   bool authenticated_ = false;  // has sent a valid key
   Access access_;               // of that key; before, those of the root key
   KeyState key_state_ = KeyState::kValid;
+  Instant now_{};     // of the current call of process()
   std::string name_;  // from CLIENT SETNAME
   RespError error_;   // of the last gathered request
   std::shared_ptr<Pending> pending_;

@@ -19,7 +19,11 @@ void RespSession::set_authenticated(bool authenticated) {
   set_buffers(full ? Buffers::kFull : Buffers::kUnauthenticated);
 }
 
-Next RespSession::refuse_key(Bytes& out) {
+Next RespSession::refuse_key(KeyState state, Bytes& out) {
+  if (state == KeyState::kNoAnswer) {
+    reply_error(kKeyUnchecked, out);
+    return Next::kRead;
+  }
   service_.resp.add_from(FrontendStat::kWrongKey, peer_);
   reply_error(kInvalidKey, out);
   return Next::kDelay;
@@ -31,7 +35,8 @@ Next RespSession::auth(Arguments arguments, Instant now, Bytes& out) {
     reply_error(wrong_number_of_arguments("auth"), out);
     return Next::kRead;
   }
-  if (!accept_key(arguments.back(), now)) return refuse_key(out);
+  const KeyState state = accept_key(arguments.back(), now);
+  if (state != KeyState::kValid) return refuse_key(state, out);
   set_authenticated(true);
   writer(out).simple("OK");
   return Next::kRead;
@@ -55,8 +60,9 @@ Next RespSession::hello(Arguments arguments, Instant now, Bytes& out) {
   std::string_view name;
   while (at < arguments.size()) {
     if (is_word(arguments[at], "AUTH") && at + 2 < arguments.size()) {
-      authenticated = accept_key(arguments[at + 2], now);
-      if (!authenticated) return refuse_key(out);
+      const KeyState state = accept_key(arguments[at + 2], now);
+      authenticated = state == KeyState::kValid;
+      if (!authenticated) return refuse_key(state, out);
       at += 3;
     } else if (is_word(arguments[at], "SETNAME") && at + 1 < arguments.size()) {
       name = arguments[at + 1];

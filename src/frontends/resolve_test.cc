@@ -1,0 +1,235 @@
+#include "frontends/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include "catalog/changes.h"
+#include "tests/doubles/manual_clock.h"
+
+namespace weir::frontends {
+namespace {
+
+using catalog::Author;
+using catalog::CatalogRow;
+using catalog::CatalogWrite;
+using catalog::Verb;
+
+// A store in memory that can fail.
+class MemoryStore final : public catalog::CatalogStore {
+ public:
+  bool fails = false;
+
+  Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
+    ++revision_;
+    for (const CatalogWrite& write : writes) {
+      rows_.push_back(write.row);
+      rows_.back().revision = revision_;
+    }
+    return revision_;
+  }
+  Result<uint64_t> revision() override {
+    if (fails) return Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp};
+    return revision_;
+  }
+  Result<std::vector<CatalogRow>> read_after(const catalog::CatalogPosition& at, size_t) override {
+    std::vector<CatalogRow> rows;
+    for (const CatalogRow& row : rows_) {
+      if (row.revision > at.revision) rows.push_back(row);
+    }
+    return rows;
+  }
+  Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&, uint64_t,
+                                                      size_t) override {
+    return std::vector<catalog::AuditEntry>();
+  }
+  Result<size_t> clean(WallTime) override { return size_t{0}; }
+
+ private:
+  uint64_t revision_ = 0;
+  std::vector<CatalogRow> rows_;
+};
+
+struct ResolveTest : testing::Test {
+  doubles::ManualClock clock;
+  MemoryStore* store = new MemoryStore;  // owned by the catalog
+  catalog::Catalog catalog{clock, std::unique_ptr<MemoryStore>(store)};
+  CatalogReader reader;
+  Access access;
+  Identifiers identifiers;
+  const Author author{.actor = "root", .now = WallTime(Millis(1000))};
+  const std::string workspace{catalog::kDefaultWorkspace};
+  catalog::Namespace ns = catalog::new_namespace(workspace, "api", author.now);
+
+  void write(const CatalogWrite& each) {
+    ASSERT_TRUE(store->write(std::vector{each}));
+    EXPECT_EQ(catalog.poll_once(), nullptr);
+  }
+  void write_namespace() { write(catalog::set_namespace(author, ns, "namespace.create")); }
+  void set_override(std::string_view identifier, Count limit, std::optional<Count> burst = {}) {
+    write(catalog::set_override(
+        author, ns,
+        {.identifier = identifier, .limit = limit, .duration = Millis(5000), .burst = burst}));
+  }
+  void become(const std::vector<std::string>& permissions) {
+    const auto fresh = catalog::create_key(
+        author, {.workspace = workspace, .name = "k", .permissions = permissions}, {1, 2, 3});
+    write(fresh.write);
+    access.become(fresh.key.hash);
+  }
+  Resolved find(Request& request, Verb verb = Verb::kLimit) {
+    EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
+    return resolve(access, verb, catalog, request, identifiers);
+  }
+  static Request alice() {
+    return {.ns = "api", .identifier = "alice", .limit = 10, .duration = Millis(1000)};
+  }
+};
+
+TEST_F(ResolveTest, TakesOverrideThenNamespaceThenRequest) {
+  write_namespace();
+  Request request = alice();
+  EXPECT_EQ(find(request).override, nullptr);
+  EXPECT_EQ(request.limit, 10U);
+  ns.values.limit = 20;
+  ns.values.duration = Millis(2000);
+  write_namespace();
+  request = alice();
+  (void)find(request);
+  EXPECT_EQ(request.limit, 20U);
+  EXPECT_EQ(request.duration, Millis(2000));
+  set_override("a*", 30);
+  request = alice();
+  ASSERT_NE(find(request).override, nullptr);
+  EXPECT_EQ(request.limit, 30U);
+  EXPECT_EQ(request.duration, Millis(5000));
+}
+
+TEST_F(ResolveTest, NeedsALimitFromSomewhere) {
+  write_namespace();
+  Request request{.ns = "api", .identifier = "alice"};
+  EXPECT_EQ(find(request).resolution, Resolution::kNoLimit);
+  set_override("alice", 5);
+  request = {.ns = "api", .identifier = "alice"};
+  EXPECT_EQ(find(request).resolution, Resolution::kReady);
+}
+
+TEST_F(ResolveTest, CutsABurstToTheLimitOfAnOverride) {
+  write_namespace();
+  set_override("cut", 5);
+  set_override("own", 5, 9);
+  Request request = alice();
+  request.algorithm = Algorithm::kGcra;
+  request.burst = 16;
+  request.identifier = "cut";
+  (void)find(request);
+  EXPECT_EQ(request.burst, 5U);
+  request.identifier = "own";
+  (void)find(request);
+  EXPECT_EQ(request.burst, 9U);
+}
+
+TEST_F(ResolveTest, ReplacesTheAlgorithmWithItsBurst) {
+  ns.values.algorithm = Algorithm::kSlidingLog;
+  write_namespace();
+  Request request = alice();
+  request.algorithm = Algorithm::kGcra;
+  request.burst = 16;
+  (void)find(request);
+  EXPECT_EQ(request.algorithm, Algorithm::kSlidingLog);
+  EXPECT_EQ(request.burst, std::nullopt);
+  request.algorithm = Algorithm::kGcra;
+  request.across_durations = true;
+  (void)find(request);
+  EXPECT_EQ(request.algorithm, Algorithm::kGcra) << "only gcra has no duration in its key";
+}
+
+TEST_F(ResolveTest, TurnsALimitOfZeroIntoARequestThatNeverFits) {
+  write_namespace();
+  set_override("alice", 0);
+  Request request = alice();
+  EXPECT_TRUE(find(request).denies_all);
+  EXPECT_GT(request.cost, request.limit);
+}
+
+TEST_F(ResolveTest, GivesAnIdentifierThatWasResetAnotherIdentity) {
+  write_namespace();
+  write(catalog::reset_identifier(author, ns, "alice", nullptr));
+  Request request = alice();
+  (void)find(request);
+  const std::string first(request.identifier);
+  EXPECT_EQ(first, identifier_after("alice", 1000));
+  const catalog::Reset before{.epoch = 1000};
+  write(catalog::reset_identifier(author, ns, "alice", &before));
+  request = alice();
+  (void)find(request);
+  EXPECT_NE(request.identifier, first) << "also if the clock stands still";
+  request.identifier = "bob";
+  (void)find(request);
+  EXPECT_EQ(request.identifier, "bob");
+}
+
+TEST_F(ResolveTest, GivesNoIdentifierTheIdentityOfAnotherOne) {
+  write_namespace();
+  const std::string forged = identifier_after("alice", 1000);
+  Request request = alice();
+  request.identifier = forged;
+  (void)find(request);
+  const std::string of_forged(request.identifier);
+  write(catalog::reset_identifier(author, ns, "alice", nullptr));
+  request = alice();
+  (void)find(request);
+  EXPECT_EQ(request.identifier, forged);
+  EXPECT_NE(request.identifier, of_forged);
+}
+
+TEST_F(ResolveTest, RefusesByTheRightsOfTheKey) {
+  write_namespace();
+  Request request = alice();
+  become({"ratelimit." + ns.id + ".read_override"});
+  EXPECT_EQ(find(request).resolution, Resolution::kForbidden);
+  become({"key.*.*"});
+  EXPECT_EQ(find(request).resolution, Resolution::kUnknown);
+  become({"ratelimit." + ns.id + ".limit"});
+  EXPECT_EQ(find(request).resolution, Resolution::kReady);
+  request.ns = ns.id;
+  EXPECT_EQ(find(request).resolution, Resolution::kReady);
+  EXPECT_EQ(request.ns, "api") << "an id stands for the name";
+  request.ns = "other";
+  EXPECT_EQ(find(request).resolution, Resolution::kUnknown);
+  become({"ratelimit.*.limit"});
+  EXPECT_EQ(find(request).resolution, Resolution::kUnknown);
+  become({"ratelimit.*.limit", "ratelimit.*.create_namespace"});
+  EXPECT_EQ(find(request).resolution, Resolution::kReady);
+}
+
+TEST_F(ResolveTest, RefusesADeletedNamespace) {
+  write_namespace();
+  write(catalog::delete_namespace(author, ns));
+  Request request = alice();
+  EXPECT_EQ(find(request).resolution, Resolution::kGone);
+}
+
+TEST_F(ResolveTest, DecidesUnknownNamespacesWhileTheCatalogIsLost) {
+  become({"ratelimit.*.limit"});
+  store->fails = true;
+  EXPECT_NE(catalog.poll_once(), nullptr);
+  Request request = alice();
+  EXPECT_EQ(find(request).resolution, Resolution::kReady);
+  Access unknown;
+  unknown.become(rules::hash_of("another key"));
+  EXPECT_EQ(unknown.refresh(catalog, reader, clock.now().wall), KeyState::kNoAnswer);
+}
+
+TEST_F(ResolveTest, EndsAKeyThatIsRevokedOrExpires) {
+  auto fresh = catalog::create_key(
+      author, {.workspace = workspace, .name = "k", .expires = clock.now().wall + Millis(100)},
+      {4, 5, 6});
+  write(fresh.write);
+  access.become(fresh.key.hash);
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall + Millis(100)), KeyState::kUnknown);
+  write(catalog::revoke_key(author, fresh.key));
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kUnknown);
+}
+
+}  // namespace
+}  // namespace weir::frontends
