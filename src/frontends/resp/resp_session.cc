@@ -25,6 +25,12 @@ bool is_http(Arguments arguments) {
           is("CONNECT") || is("TRACE"));
 }
 
+// Whether a command tells or changes what all tenants share.
+bool concerns_all(Arguments arguments) {
+  return is_word(arguments[0], "INFO") || (is_word(arguments[0], "SCRIPT") &&
+                                           arguments.size() > 1 && is_word(arguments[1], "FLUSH"));
+}
+
 // Sets the limit of the items that an override with limit 0 denies.
 void deny_items(const std::vector<bool>& denied, Result<BatchVerdict>& verdict) {
   for (size_t i = 0; verdict && i < denied.size(); ++i) {
@@ -156,7 +162,7 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     reply_if_error(answer_reset(arguments, now, service_, resolver(), reply), out);
   } else if (is("DEL") || is("UNLINK")) {
     reply_if_error(answer_del(arguments, now, service_, resolver(), reply), out);
-  } else if ((is("INFO") || is("SCRIPT")) && !access_.is_root()) {
+  } else if (!access_.is_root() && concerns_all(arguments)) {
     reply_error(kRootOnly, out);
   } else if (is("SCRIPT")) {
     reply_if_error(answer_script(arguments, service_.scripts, scratch_.scripts, reply), out);
