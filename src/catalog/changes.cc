@@ -93,14 +93,12 @@ CatalogWrite delete_override(const Author& author, const Override& override) {
 }
 
 CatalogWrite reset_identifier(const Author& author, const Namespace& ns,
-                              std::string_view identifier, const Reset* before) {
-  const auto now = static_cast<uint64_t>(author.now.time_since_epoch().count());
+                              std::string_view identifier, uint64_t random) {
   const Reset reset{.id = reset_id(ns.id, identifier),
                     .workspace = ns.workspace,
                     .namespace_id = ns.id,
                     .identifier = std::string(identifier),
-                    // A clock may be behind that of the last reset.
-                    .epoch = std::max(now, before == nullptr ? 0 : before->epoch + 1),
+                    .epoch = random | 1,
                     .kept_until = author.now + kResetKept};
   return {.row = row_of(reset),
           .audit = entry_of(author, ns.workspace, "identifier.reset", reset.id,

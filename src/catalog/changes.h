@@ -45,9 +45,9 @@ struct OverrideValues {
                                         const OverrideValues& values);
 [[nodiscard]] CatalogWrite delete_override(const Author& author, const Override& override);
 
-// `before`: the reset of the same identifier, or null.
+// `random`: bits that no client can guess.
 [[nodiscard]] CatalogWrite reset_identifier(const Author& author, const Namespace& ns,
-                                            std::string_view identifier, const Reset* before);
+                                            std::string_view identifier, uint64_t random);
 
 // A key and the only copy of its text.
 struct NewKey {

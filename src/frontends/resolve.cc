@@ -34,17 +34,6 @@ void take_override(const catalog::Override& override, Request& request) {
   }
 }
 
-// Before the number of a reset. An identifier that contains it always gets a number, so that it is
-// never that of another one.
-constexpr char kEpochMark = '\x1e';
-
-// The number of the last reset; 0: none.
-uint64_t epoch_of(const catalog::NamespaceView* ns, std::string_view identifier) {
-  if (ns == nullptr || ns->resets == nullptr) return 0;
-  const auto reset = ns->resets->find(identifier);
-  return reset == ns->resets->end() ? 0 : reset->second.epoch;
-}
-
 }  // namespace
 
 Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& catalog,
@@ -91,9 +80,12 @@ Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& cat
       if (resolved.override != nullptr) take_override(*resolved.override, request);
     }
   }
-  if (const uint64_t epoch = epoch_of(resolved.ns, request.identifier);
-      epoch != 0 || request.identifier.find(kEpochMark) != std::string_view::npos) [[unlikely]] {
-    request.identifier = identifiers.emplace_back(identifier_after(request.identifier, epoch));
+  if (resolved.ns != nullptr && resolved.ns->resets != nullptr) {
+    const auto reset = resolved.ns->resets->find(request.identifier);
+    if (reset != resolved.ns->resets->end()) {
+      request.identifier =
+          identifiers.emplace_back(identifier_after(request.identifier, reset->second.epoch));
+    }
   }
   if (resolved.override != nullptr && request.limit == 0) {
     // Such a cost never fits.
@@ -124,7 +116,7 @@ Request requests_of_key(const Access& access, Count cost) {
 }
 
 std::string identifier_after(std::string_view identifier, uint64_t epoch) {
-  return std::string(identifier) + kEpochMark + std::to_string(epoch);
+  return std::string(identifier) + "\x1e" + std::to_string(epoch);
 }
 
 }  // namespace weir::frontends

@@ -45,7 +45,7 @@ void set_limit_of_zero(Verdict& verdict);
 // Identifiers that are reset may have this many bytes: a number is added to them.
 inline constexpr size_t kMaxResetBytes = kMaxNameBytes - 48;
 
-// The identity of an identifier that was reset.
+// The identity of an identifier that was reset. Nobody can guess it, since the epoch is random.
 [[nodiscard]] std::string identifier_after(std::string_view identifier, uint64_t epoch);
 
 }  // namespace weir::frontends

@@ -276,14 +276,9 @@ CatalogReply reset(const CatalogCall& call) {
   if (!fields.finish()) return invalid(std::move(problems));
   const FoundNamespace found = find_namespace(call, Verb::kReset, name);
   if (found.refusal) return *found.refusal;
-  const catalog::Reset* before = nullptr;
-  if (found.view->resets) {
-    const auto known = found.view->resets->find(identifier);
-    if (known != found.view->resets->end()) before = &known->second;
-  }
   CatalogReply reply;
   reply.writes.push_back(
-      catalog::reset_identifier(author_of(call), found.view->record, identifier, before));
+      catalog::reset_identifier(author_of(call), found.view->record, identifier, call.random()));
   return reply;
 }
 
