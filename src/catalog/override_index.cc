@@ -1,6 +1,7 @@
 #include "catalog/override_index.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,10 @@ void insert_length(std::vector<uint16_t>& lengths, size_t length) {
   if (at == lengths.end() || *at != value) lengths.insert(at, value);
 }
 
+uint64_t hash_of(std::string_view text) {
+  return std::hash<std::string_view>()(text);
+}
+
 static_assert(kMaxNameBytes <= std::numeric_limits<uint16_t>::max());
 
 }  // namespace
@@ -21,10 +26,9 @@ static_assert(kMaxNameBytes <= std::numeric_limits<uint16_t>::max());
 OverrideIndex::OverrideIndex(std::vector<std::shared_ptr<const Override>> overrides)
     : all_(std::move(overrides)) {
   std::ranges::sort(all_, {}, [](const auto& each) { return std::string_view(each->identifier); });
-  exact_.reserve(all_.size());
   size_t wildcards = 0;
   for (const auto& each : all_) {
-    exact_.emplace(each->identifier, each.get());
+    exact_.add(hash_of(each->identifier), std::make_unique<Exact>(Exact{each.get()}));
     wildcards += each->identifier.find('*') != std::string::npos ? 1 : 0;
   }
   patterns_.reserve(wildcards);  // it is not moved: the maps point into it
@@ -62,11 +66,29 @@ bool OverrideIndex::is_more_specific(const Pattern& a, const Pattern& b) {
   return a.override->identifier < b.override->identifier;
 }
 
-void OverrideIndex::add(const Pattern& pattern) {
+OverrideIndex::Leaf& OverrideIndex::leaf_of(const Pattern& pattern) {
   insert_length(begin_lengths_, pattern.begin.size());
-  Beginning& beginning = by_begin_[pattern.begin];
-  insert_length(beginning.end_lengths, pattern.end.size());
-  Leaf& leaf = beginning.by_end[pattern.end];
+  const uint64_t begin_hash = hash_of(pattern.begin);
+  Beginning* beginning = by_begin_.find(
+      begin_hash, [&](const Beginning& each) { return each.begin == pattern.begin; });
+  if (beginning == nullptr) {
+    auto made = std::make_unique<Beginning>();
+    made->begin = pattern.begin;
+    beginning = &by_begin_.add(begin_hash, std::move(made));
+  }
+  if (pattern.end.empty()) return beginning->without_end;
+  insert_length(beginning->end_lengths, pattern.end.size());
+  const uint64_t end_hash = hash_of(pattern.end);
+  Leaf* const leaf =
+      beginning->by_end.find(end_hash, [&](const Leaf& each) { return each.end == pattern.end; });
+  if (leaf != nullptr) return *leaf;
+  auto made = std::make_unique<Leaf>();
+  made->end = pattern.end;
+  return beginning->by_end.add(end_hash, std::move(made));
+}
+
+void OverrideIndex::add(const Pattern& pattern) {
+  Leaf& leaf = leaf_of(pattern);
   if (pattern.middle.empty()) {
     // "a*" and "a**" match the same.
     if (leaf.plain == nullptr || is_more_specific(pattern, *leaf.plain)) leaf.plain = &pattern;
@@ -145,8 +167,17 @@ std::string OverrideIndex::refusal_of(std::string_view identifier) const {
 }
 
 const Override* OverrideIndex::find_exact(std::string_view identifier) const {
-  const auto found = exact_.find(identifier);
-  return found == exact_.end() ? nullptr : found->second;
+  const Exact* const found = exact_.find(hash_of(identifier), [&](const Exact& each) {
+    return each.override->identifier == identifier;
+  });
+  return found == nullptr ? nullptr : found->override;
+}
+
+void OverrideIndex::find_in(const Leaf& leaf, std::string_view text, const Pattern*& best) {
+  if (leaf.plain != nullptr && (best == nullptr || is_more_specific(*leaf.plain, *best))) {
+    best = leaf.plain;
+  }
+  if (leaf.middles != nullptr) find_middle(*leaf.middles, text, best);
 }
 
 const Override* OverrideIndex::find(std::string_view identifier) const {
@@ -154,20 +185,18 @@ const Override* OverrideIndex::find(std::string_view identifier) const {
   const Pattern* best = nullptr;
   for (const uint16_t begin_length : begin_lengths_) {
     if (begin_length > identifier.size()) break;
-    const auto beginning = by_begin_.find(identifier.substr(0, begin_length));
-    if (beginning == by_begin_.end()) continue;
+    const std::string_view begin = identifier.substr(0, begin_length);
+    const Beginning* const beginning =
+        by_begin_.find(hash_of(begin), [&](const Beginning& each) { return each.begin == begin; });
+    if (beginning == nullptr) continue;
     const std::string_view rest = identifier.substr(begin_length);
-    for (const uint16_t end_length : beginning->second.end_lengths) {
+    find_in(beginning->without_end, rest, best);
+    for (const uint16_t end_length : beginning->end_lengths) {
       if (end_length > rest.size()) break;
-      const auto found = beginning->second.by_end.find(rest.substr(rest.size() - end_length));
-      if (found == beginning->second.by_end.end()) continue;
-      const Leaf& leaf = found->second;
-      if (leaf.plain != nullptr && (best == nullptr || is_more_specific(*leaf.plain, *best))) {
-        best = leaf.plain;
-      }
-      if (leaf.middles != nullptr) {
-        find_middle(*leaf.middles, rest.substr(0, rest.size() - end_length), best);
-      }
+      const std::string_view end = rest.substr(rest.size() - end_length);
+      const Leaf* const leaf =
+          beginning->by_end.find(hash_of(end), [&](const Leaf& each) { return each.end == end; });
+      if (leaf != nullptr) find_in(*leaf, rest.substr(0, rest.size() - end_length), best);
     }
   }
   return best == nullptr ? nullptr : best->override;

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash_index.h"
 #include "catalog/records.h"
 
 namespace weir::catalog {
@@ -60,13 +61,20 @@ class OverrideIndex {
     size_t prefix = 0;
     std::array<uint64_t, 64> seen{};
   };
+  struct Exact {
+    const Override* override = nullptr;
+  };
+  // The patterns with one beginning and one end.
   struct Leaf {
+    std::string_view end;
     const Pattern* plain = nullptr;  // without middle parts
-    std::unique_ptr<Middles> middles;
+    std::unique_ptr<Middles> middles = nullptr;
   };
   struct Beginning {
-    std::vector<uint16_t> end_lengths;
-    std::unordered_map<std::string_view, Leaf> by_end;
+    std::string_view begin;
+    Leaf without_end = {};              // most patterns end with '*'
+    std::vector<uint16_t> end_lengths;  // of the others
+    base::HashIndex<Leaf> by_end = {};
   };
 
   [[nodiscard]] static Pattern pattern_of(const Override& override);
@@ -74,15 +82,18 @@ class OverrideIndex {
   [[nodiscard]] static bool matches_middle(const Pattern& pattern, std::string_view text);
   [[nodiscard]] static size_t seen_bit(std::string_view part, size_t prefix);
   void add(const Pattern& pattern);
+  [[nodiscard]] Leaf& leaf_of(const Pattern& pattern);
+  // Sets `best` to the most specific match of a leaf, if it is more specific.
+  static void find_in(const Leaf& leaf, std::string_view text, const Pattern*& best);
   static void add_middle(Middles& middles, const Pattern& pattern);
   // Sets `best` to the most specific match in `middles`, if it is more specific.
   static void find_middle(const Middles& middles, std::string_view text, const Pattern*& best);
 
   std::vector<std::shared_ptr<const Override>> all_;
-  std::unordered_map<std::string_view, const Override*> exact_;
+  base::HashIndex<Exact> exact_;
   std::vector<Pattern> patterns_;
   std::vector<uint16_t> begin_lengths_;
-  std::unordered_map<std::string_view, Beginning> by_begin_;
+  base::HashIndex<Beginning> by_begin_;
 };
 
 }  // namespace weir::catalog
