@@ -26,6 +26,14 @@ BacklogDecision decide_backlog(WallTime now, const Backlog& backlog, const Pace&
   return decision;
 }
 
+Pulses charged(WallTime now, const Backlog& backlog, const Pace& pace, Count cost) {
+  const uint64_t here = pulses_at(now, backlog.epoch, pace);
+  const uint64_t queued = waiting(here, backlog.tat);
+  const base::Wide after = base::Wide{queued} + base::Wide{cost} * pace.num;
+  return {here +
+          std::max(queued, static_cast<uint64_t>(std::min(after, base::Wide{kMaxBurstPulses})))};
+}
+
 Count backlog_at(WallTime now, const Backlog& backlog, const Pace& pace) {
   return base::ceil_div(waiting(pulses_at(now, backlog.epoch, pace), backlog.tat), pace.num);
 }

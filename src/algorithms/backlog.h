@@ -108,6 +108,9 @@ struct BacklogDecision : Decision {
 [[nodiscard]] Backlog cut_to_burst(WallTime now, const Backlog& backlog, const Pace& pace,
                                    Count burst);
 
+// The state after a cost that is charged whether it fits or not. It stays representable.
+[[nodiscard]] Pulses charged(WallTime now, const Backlog& backlog, const Pace& pace, Count cost);
+
 // The backlog as a token bucket: the whole tokens at `now`.
 [[nodiscard]] Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace, Count burst);
 

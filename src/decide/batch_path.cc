@@ -289,6 +289,9 @@ void Engine::count_batch(const BatchVerdict& verdict) {
 
 BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts, std::vector<Basis> bases,
                                 const BatchAnswers& decided) {
+  for (RequestContext& context : contexts) {
+    if (shares_as_region(context.query.algorithm, context.consistency)) charge_foreign(context);
+  }
   BatchDecision decision = Batch(decider_, state_, contexts, decided).run();
   for (int retry = 0; decision.late && retry < kMaxLateRetries; ++retry) {
     // So late that its windows are over: decided at the present time.
@@ -315,6 +318,11 @@ BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts, std::vect
     // Another item, or a request that came during the read, may have evicted its tuple.
     if (item.admitted() && is_unread(contexts[i])) item.basis = Basis::kDegraded;
     if (item.outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
+  }
+  if (verdict.outcome != Outcome::kAdmitted) return verdict;
+  for (const RequestContext& context : contexts) {
+    if (!shares_as_region(context.query.algorithm, context.consistency)) continue;
+    count_for_regions(context.now, context.key, context.query);
   }
   return verdict;
 }

@@ -49,8 +49,7 @@ static CellDecision decide_after(const memory::Query& query, Count units) {
     case CellClass::kBacklog: {
       const algorithms::Pace pace = algorithms::pace_of(query.limit, query.duration);
       algorithms::Backlog backlog = algorithms::empty_backlog(query.now, query.duration);
-      const algorithms::Ask before{.capacity = query.ask.capacity, .cost = units};
-      backlog.tat = algorithms::decide_backlog(query.now, backlog, pace, before).tat;
+      backlog.tat = algorithms::charged(query.now, backlog, pace, units);
       result.decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
       break;
     }
@@ -89,8 +88,9 @@ CellDecision Decider::decide_without_tuple(const RequestContext& context) const 
   region.current = std::max(region.current, taken);
   const algorithms::WindowCounts counts{.current = region.current + foreign.current,
                                         .previous = region.previous + foreign.previous};
-  CellDecision result = taken > 0 && context.cell_class() != CellClass::kWindow
-                            ? decide_after(context.query, taken)
+  const Count used = base::saturating_add(taken, context.foreign_use);
+  CellDecision result = used > 0 && context.cell_class() != CellClass::kWindow
+                            ? decide_after(context.query, used)
                             : decide_counts(context.query, counts);
   result.evidence.siblings = region.current;
   result.evidence.foreign = foreign.current;

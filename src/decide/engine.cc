@@ -67,6 +67,7 @@ Engine::Engine(const Clock& clock, const Options& options)
                                                      state_.publish_watch, state_.counters)
                  : nullptr),
       has_exact_store_(steps_ != nullptr && options.origin->exact_store() != nullptr),
+      is_region_(options.ledger != nullptr && options.origin == nullptr),
       replay_(options.origin
                   ? std::make_shared<regional::Replay>(
                         state_.tuples, state_.region, state_.publish_watch, steps_, state_.counters)
@@ -91,8 +92,8 @@ WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Ver
   epoch::ThreadRecord* const thread = epoch::FastGuard::available();
   memory::TupleStore& tuples = *state_.tuples;
   const Path path = classify(request, tuples.hash, fast_key);
-  if (path == Path::kSlow || (path == Path::kWindow && tuples.is_shared()) || thread == nullptr)
-      [[unlikely]] {
+  const bool is_shared = tuples.is_shared() && (path == Path::kWindow || is_region_);
+  if (path == Path::kSlow || is_shared || thread == nullptr) [[unlikely]] {
     return false;
   }
   const epoch::FastGuard guard(*thread);
@@ -203,6 +204,8 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
     paths[i] = path_of(requests[i], tuples.hash, fast_key[i]);
     if (thread == nullptr) paths[i] = Path::kSlow;
     if constexpr (kShared) {
+      if (shares_as_region(requests[i].algorithm, requests[i].consistency)) [[unlikely]]
+        paths[i] = Path::kSlow;
       if (is_decided_exactly(requests[i].algorithm, requests[i].consistency, waiting))
           [[unlikely]] {
         const bool may_be_alone =

@@ -3,7 +3,8 @@
 //
 // Servers, embedders (through weir::Limiter) and the simulator all run this class. It knows only
 // ports. Its members are defined by path: engine.cc has the fast path, slow_path.cc the rest of a
-// single request, batch_path.cc batches, maintenance.cc the background work and the inspection.
+// single request, batch_path.cc batches, usage_path.cc what regions tell each other, maintenance.cc
+// the background work and the inspection.
 //
 // Safe from any thread.
 
@@ -24,6 +25,7 @@
 #include "decide/limiter_state.h"
 #include "decide/request_context.h"
 #include "global/region_sync.h"
+#include "regional/foreign_use.h"
 #include "regional/refresh.h"
 #include "regional/replay.h"
 #include "regional/steps.h"
@@ -130,6 +132,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                  Verdict& verdict);
   // Counts an admission for the other regions; see memory/usage_key.h.
   void count_for_regions(Instant now, const memory::TupleKey& key, const memory::Query& query);
+  // Charges what the other regions have admitted since to the state in this process.
+  void charge_foreign(RequestContext& context);
+  [[nodiscard]] regional::ForeignUse foreign_use_of(const RequestContext& context,
+                                                    const memory::TupleKey& usage) const;
+  [[nodiscard]] bool is_in_table(const memory::TupleKey& key) const;
   // Asks the origin. First renews what is known of the tuples whose usage an open tuple has taken
   // over (memory/conversion.h), and tells the origin. `keys`: owns what the requests point to.
   void ask(Instant now, std::vector<regional::StepRequest> requests, std::shared_ptr<void> keys,
@@ -144,7 +151,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
                        std::shared_ptr<void> keys, Executor& home,
                        UniqueFunction<void(const std::vector<regional::StepResult>&)> done);
-  [[nodiscard]] bool counts_for_regions() const { return has_exact_store_ && sync_ != nullptr; }
+  [[nodiscard]] bool counts_for_regions() const {
+    return is_region_ || (has_exact_store_ && sync_ != nullptr);
+  }
+  // Whether the request is on a state in this process that the other regions share.
+  [[nodiscard]] bool shares_as_region(Algorithm algorithm,
+                                      std::optional<Consistency> requested) const {
+    return is_region_ && memory::class_of(algorithm) != memory::CellClass::kWindow &&
+           requested.value_or(state_.region->consistency.load(std::memory_order_relaxed)) !=
+               Consistency::kRelaxed;
+  }
   // Counts a cost that the origin does not know.
   void note_own(const RequestContext& context);
   void replay_refused(const memory::Tuple& tuple, MonoTime now);
@@ -196,6 +212,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const std::shared_ptr<regional::Refresh> refresh_;
   const std::shared_ptr<regional::Steps> steps_;  // null if the origin cannot decide requests
   const bool has_exact_store_;                    // used with steps_ only
+  const bool is_region_;  // there is a ledger and no origin: this process is its region
   const std::shared_ptr<regional::Replay> replay_;
   // Null without a ledger.
   const std::shared_ptr<global::RegionSync> sync_;

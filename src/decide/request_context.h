@@ -32,7 +32,9 @@ struct RequestContext {
   // The region's counts as read from the origin, for a peek at a tuple that is not in the table.
   std::optional<algorithms::WindowCounts> region_counts{};
   std::optional<global::LedgerTotals> ledger_totals{};  // the same of the other regions
-  std::optional<memory::CellDecision> refusal{};        // on what was known when it came
+  // What other regions have admitted, for a peek at such a tuple without an origin.
+  Count foreign_use = 0;
+  std::optional<memory::CellDecision> refusal{};  // on what was known when it came
   // An exact request that the origin does not decide, of a class other than windows: the loss
   // policy denies it, or the query has the share of this process. Then this is the requested
   // capacity.

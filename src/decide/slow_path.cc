@@ -9,7 +9,6 @@
 #include "memory/exact_use.h"
 #include "memory/head_lock.h"
 #include "memory/lifecycle.h"
-#include "memory/usage_key.h"
 #include "memory/window_cells.h"
 #include "regional/exact_share.h"
 #include "regional/freshness.h"
@@ -28,13 +27,14 @@ using telemetry::Stat;
 
 [[gnu::noinline, gnu::cold]] void Engine::check_slow(Instant now, const Request& request,
                                                      Result<Verdict>& result) {
-  if (check_known(now, request, result.value())) return;
+  const bool shares = shares_as_region(request.algorithm, request.consistency);
+  if (!shares && check_known(now, request, result.value())) return;
   if (auto error = validate(request)) {
     result = std::move(*error);
-  } else {
-    RequestContext context(now, request, state_.tuples->hash);
-    decide_unread(context, read_requirement(context, Waiting::kImpossible), result.value());
+    return;
   }
+  RequestContext context(now, request, state_.tuples->hash);
+  decide_unread(context, read_requirement(context, Waiting::kImpossible), result.value());
 }
 
 bool Engine::check_async(Instant now, const Request& request, Executor& home, VerdictHandler done) {
@@ -172,8 +172,11 @@ void Engine::decide_uncommon(const RequestContext& context, Basis basis, Verdict
 
 // Decides without a read, whether or not one is required.
 void Engine::decide_unread(RequestContext& context, ReadRequirement requirement, Verdict& verdict) {
+  const bool shares = shares_as_region(context.query.algorithm, context.consistency);
+  if (shares) charge_foreign(context);
   if (requirement == ReadRequirement::kDegrade) degrade(context, missing_now(context));
   decide_and_recheck(context, regional::basis_without_reading(requirement), verdict);
+  if (shares && verdict.admitted()) count_for_regions(context.now, context.key, context.query);
 }
 
 // The tuple may have been evicted since its read was checked.
@@ -319,66 +322,6 @@ bool Engine::admit_alone(const memory::Tuple& tuple, const memory::Query& query,
   fill(query, result, Basis::kLocal, verdict);
   count(verdict);
   return true;
-}
-
-// The usage tuple of a request. Its limit is that of the publish rule; it denies nothing.
-static std::optional<RequestContext> usage_context(Instant now, const memory::TupleKey& key,
-                                                   const memory::Query& query,
-                                                   const base::KeyedHash& hash) {
-  const auto usage = memory::usage_key(key, regional::horizon_of(query), hash);
-  if (!usage) return std::nullopt;
-  RequestContext context;
-  context.now = now;
-  context.key = *usage;
-  // Sliding: the publish rule then counts what the last window still holds back.
-  context.query = {.now = now.wall,
-                   .algorithm = Algorithm::kSlidingWindow,
-                   .duration = usage->header().duration(),
-                   .limit = query.ask.capacity,
-                   .ask = {.capacity = memory::kMaxCount, .cost = query.ask.cost}};
-  context.consistency = Consistency::kRelaxed;
-  return context;
-}
-
-void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
-                               const memory::Query& query) {
-  if (!counts_for_regions() || query.ask.cost == 0) return;
-  const auto usage = usage_context(now, key, query, state_.tuples->hash);
-  if (usage) (void)decider_.decide(*usage);
-}
-
-void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
-                             std::shared_ptr<void> keys, Executor& home,
-                             UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
-  std::vector<RequestContext> usages;
-  std::vector<ReadRequirement> requirements;
-  for (const regional::StepRequest& request : requests) {
-    const bool counted = counts_for_regions() &&
-                         request.key->header().cell_class() != CellClass::kWindow &&
-                         request.query->ask.cost > 0;
-    if (!counted) continue;
-    auto usage = usage_context(now, *request.key, *request.query, state_.tuples->hash);
-    if (!usage) continue;
-    const ReadRequirement requirement = read_requirement(*usage, Waiting::kImpossible);
-    if (!regional::is_read(requirement)) continue;
-    usages.push_back(*usage);
-    requirements.push_back(requirement);
-  }
-  if (usages.empty()) return steps_->ask(now, requests, home, std::move(done));
-  std::vector<regional::ReadRequest> reads;
-  for (size_t i = 0; i < usages.size(); ++i) {
-    reads.push_back({.key = &usages[i].key,
-                     .duration = usages[i].query.duration,
-                     .requirement = requirements[i]});
-  }
-  // The counts are merged into the usage tuples, where the call finds them. It also asks if they
-  // could not be read.
-  refresh_->read(now, reads, home,
-                 [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys),
-                  &home, done = std::move(done)](const std::vector<regional::ReadResult>&) mutable {
-                   self->steps_->ask(self->state_.tuples->clock.now(), requests, home,
-                                     std::move(done));
-                 });
 }
 
 void Engine::note_own(const RequestContext& context) {

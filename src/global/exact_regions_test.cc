@@ -1,9 +1,13 @@
-// Regions whose origins keep the state of a tuple: what each admits reaches the others.
+// Regions whose origins, or whose only processes, keep the state of a tuple: what each admits
+// reaches the others.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "global/region_sync_fixture_test.h"
 #include "origins/in_process_origin.h"
@@ -113,10 +117,154 @@ TEST_P(ExactRegions, TakeAllThatIsKnownOverFromAWindow) {
   EXPECT_LE(left(*east_two_), 62U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, ExactRegions,
-                         testing::Values(Algorithm::kGcra, Algorithm::kTokenBucket,
-                                         Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog),
-                         [](const auto& test) { return std::string(to_string(test.param)); });
+// Each process is a region of its own.
+class RegionsWithoutOrigin : public RegionSyncTest, public testing::WithParamInterface<Algorithm> {
+ protected:
+  void SetUp() override {
+    algorithm_ = GetParam();
+    duration_ = Millis(600'000);
+    for (const char* name : {"east", "west", "north"}) add(name);
+    pass(Millis(8000));
+  }
+  TestRegion& east() { return *regions_[0]; }
+  TestRegion& west() { return *regions_[1]; }
+  TestRegion& north() { return *regions_[2]; }
+  Count left(TestRegion& region) { return ask(region, 0).remaining; }
+};
+
+TEST_P(RegionsWithoutOrigin, LearnWhatTheOthersHaveAdmitted) {
+  EXPECT_EQ(ask_times(east(), 70), 70);
+  EXPECT_TRUE(ask(west()).admitted()) << "it knows nothing yet";
+  pass(Millis(2000));
+  EXPECT_GE(left(west()), 29U);
+  EXPECT_LE(left(west()), 32U);
+  EXPECT_EQ(ask_times(west(), 20), 20);
+  pass(Millis(3000));
+  EXPECT_LE(left(east()), 20U);
+  EXPECT_GE(left(east()), 8U);
+}
+
+TEST_P(RegionsWithoutOrigin, CountNothingTwice) {
+  for (int i = 0; i < 10; ++i) {
+    for (const auto& region : regions_) EXPECT_EQ(ask_times(*region, 2), 2);
+    pass(Millis(1000));
+  }
+  pass(Millis(5000));
+  // 60 of 100; a few drained.
+  for (const auto& region : regions_) {
+    EXPECT_GE(left(*region), 40U);
+    EXPECT_LE(left(*region), 65U);
+  }
+}
+
+TEST_P(RegionsWithoutOrigin, TogetherAdmitLittleMoreThanTheLimit) {
+  int64_t admitted = 0;
+  for (int i = 0; i < 100; ++i) {
+    for (const auto& region : regions_) admitted += ask_times(*region, 1);
+    pass(Millis(100));
+  }
+  EXPECT_GE(admitted, 100);
+  EXPECT_LE(admitted, 130);
+}
+
+// Nobody asked here before, and a peek changes nothing.
+TEST_P(RegionsWithoutOrigin, AFirstRequestCountsWhatTheOthersHaveAdmitted) {
+  EXPECT_EQ(ask_times(east(), 80), 80);
+  pass(Millis(20'000));
+  const uint64_t tuples = west().limiter->stats().tuples;
+  EXPECT_LE(left(west()), 23U);
+  EXPECT_EQ(west().limiter->stats().tuples, tuples);
+  EXPECT_LE(ask_times(west(), 100), 23);
+}
+
+TEST_P(RegionsWithoutOrigin, BatchesCountToo) {
+  const auto ask_batch = [&](TestRegion& region, Count cost) {
+    return region.limiter->check_all(clock_.now(), std::vector<Request>{request(cost)}).value();
+  };
+  EXPECT_EQ(ask_batch(east(), 80).outcome, Outcome::kAdmitted);
+  pass(Millis(2000));
+  EXPECT_EQ(ask_batch(west(), 50).outcome, Outcome::kDenied);
+  EXPECT_EQ(ask_batch(west(), 10).outcome, Outcome::kAdmitted);
+  pass(Millis(2000));
+  EXPECT_EQ(ask_batch(north(), 20).outcome, Outcome::kDenied);
+}
+
+TEST_P(RegionsWithoutOrigin, GroupsOfRequestsCountToo) {
+  const std::vector<Request> requests(32, request());
+  const auto ask_group = [&](TestRegion& region) {
+    std::vector<Result<Verdict>> verdicts(requests.size());
+    region.limiter->check_each(clock_.now(), requests, verdicts);
+    return std::count_if(verdicts.begin(), verdicts.end(),
+                         [](const Result<Verdict>& verdict) { return verdict->admitted(); });
+  };
+  EXPECT_EQ(ask_group(east()) + ask_group(east()), 64);
+  pass(Millis(2000));
+  EXPECT_EQ(ask_group(west()), 32);
+  EXPECT_LE(ask_group(west()), 8);
+  EXPECT_EQ(west().limiter->check(clock_.now(), request(8)).value().outcome, Outcome::kDenied);
+}
+
+// Each region publishes what it has taken over: together it must be what was used.
+TEST_P(RegionsWithoutOrigin, TakeTheirOwnPartOverToAWindow) {
+  EXPECT_EQ(ask_times(east(), 50), 50);
+  EXPECT_EQ(ask_times(west(), 5), 5);
+  pass(Millis(5000));
+  EXPECT_LE(left(west()), 46U) << "it knows of the east";
+  algorithm_ = Algorithm::kFixedWindow;
+  for (const auto& region : regions_) EXPECT_TRUE(ask(*region).admitted());
+  pass(Millis(5000));
+  for (const auto& region : regions_) {
+    EXPECT_GE(left(*region), 40U);
+    EXPECT_LE(left(*region), 50U);
+  }
+}
+
+// A state that has drained was charged what the others had admitted. It is not charged again.
+TEST_P(RegionsWithoutOrigin, AnExpiredStateIsNotChargedAgain) {
+  duration_ = Millis(2000);
+  EXPECT_EQ(ask_times(east(), 60), 60);
+  pass(Millis(500));
+  (void)ask(west());
+  // In the windows of the usage tuple the count is still known, for up to 4 s.
+  pass(Millis(2200));
+  (void)west().limiter->run_sweep(clock_.now(), 4096);
+  EXPECT_GE(ask_times(west(), 100), 99);
+}
+
+TEST_P(RegionsWithoutOrigin, ARelaxedRequestIsOfThisProcessAlone) {
+  Request relaxed = request(80);
+  relaxed.consistency = Consistency::kRelaxed;
+  EXPECT_TRUE(east().limiter->check(clock_.now(), relaxed).value().admitted());
+  pass(Millis(3000));
+  EXPECT_EQ(left(west()), 100U);
+}
+
+// Others have admitted more than a whole limit while the ledger was away: the state drains it all.
+TEST_P(RegionsWithoutOrigin, ChargeWhatDoesNotFit) {
+  for (const auto& region : regions_) region->ledger->cut();
+  for (const auto& region : regions_) EXPECT_EQ(ask_times(*region, 100), 100);
+  for (const auto& region : regions_) region->ledger->restore();
+  pass(Millis(20'000));
+  for (const auto& region : regions_) EXPECT_EQ(ask_times(*region, 5), 0);
+  // A backlog of 300 units; the other states forget a unit after ten minutes.
+  pass(Millis(610'000));
+  const bool drains = algorithm_ == Algorithm::kGcra || algorithm_ == Algorithm::kTokenBucket;
+  for (const auto& region : regions_) {
+    if (drains) {
+      EXPECT_EQ(left(*region), 0U) << region->region;
+    } else {
+      EXPECT_GE(left(*region), 95U) << region->region;
+    }
+  }
+}
+
+const auto kEach = testing::Values(Algorithm::kGcra, Algorithm::kTokenBucket,
+                                   Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog);
+std::string algorithm_in(const testing::TestParamInfo<Algorithm>& test) {
+  return std::string(to_string(test.param));
+}
+INSTANTIATE_TEST_SUITE_P(Each, ExactRegions, kEach, algorithm_in);
+INSTANTIATE_TEST_SUITE_P(Each, RegionsWithoutOrigin, kEach, algorithm_in);
 
 }  // namespace
 }  // namespace weir::global

@@ -89,6 +89,22 @@ class BacklogCell {
   // Whether the newest charge is more than a duration after `now`.
   [[nodiscard]] bool is_ahead_of(WallTime now) const { return newest() > now + duration(); }
 
+  // Charges the whole cost, whether it fits or not.
+  [[nodiscard]] DecisionStatus charge_all(const Query& query) const {
+    if (!fits(query)) return DecisionStatus::kRebuild;
+    const algorithms::Pace pace = this->pace();
+    uint64_t tat = slot_.hot[1].load(std::memory_order_acquire);
+    for (;;) {
+      if (tat == kFrozen) return DecisionStatus::kRetry;
+      const algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
+      const algorithms::Pulses after =
+          algorithms::charged(query.now, backlog, pace, query.ask.cost);
+      if (charge(tat, after, query.now)) return DecisionStatus::kDecided;
+      back_off();
+      tat = slot_.hot[1].load(std::memory_order_acquire);
+    }
+  }
+
   // Refunds the charge of a batch: draining commutes with charging.
   void refund(Count cost) const {
     const uint64_t pulses = cost * pace().num;

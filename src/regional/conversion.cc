@@ -61,7 +61,8 @@ Conversion conversion_to(const memory::TupleStore& tuples, const RegionState& re
     Count units = memory::units_now(source, now);
     if (units == 0 && memory::expires_at(source) <= now.wall) continue;
     // The counts of a window are published, and other regions take over their own part.
-    if (own == CellClass::kWindow && region.reads_regions) {
+    const bool publishes = region.reads_regions || tuples.scope == memory::Scope::kGlobal;
+    if (own == CellClass::kWindow && publishes) {
       units = units_of_region(tuples, source_key, source, now, units);
     }
     conversion.from |= memory::set_of(other);

@@ -9,6 +9,7 @@
 #include "memory/usage_key.h"
 #include "memory/window_cells.h"
 #include "regional/exact_share.h"
+#include "regional/foreign_use.h"
 #include "regional/step_line.h"
 #include "regional/steps.h"
 
@@ -207,42 +208,13 @@ void Steps::tell_again(const Flight& flight) const {
 }
 
 // The caller holds an epoch guard.
-Steps::ForeignUse Steps::foreign_use(const memory::TupleKey& key, const memory::Query& query,
-                                     WallTime now) const {
-  const Millis horizon = horizon_of(query);
-  const auto usage = memory::usage_key(key, horizon, tuples_->hash);
+ForeignUse Steps::foreign_use(const memory::TupleKey& key, const memory::Query& query,
+                              WallTime now) const {
+  const auto usage = memory::usage_key(key, horizon_of(query), tuples_->hash);
   const Tuple tuple = usage ? tuples_->table.find(*usage) : Tuple{};
   if (!tuple) return {};
-  const memory::WindowCells cells(tuple);
-  const algorithms::Position at = algorithms::position_of(now, usage->header().duration());
-  ForeignUse use{.sequence = at.sequence,
-                 .current = memory::count_in(cells.foreign(at.sequence), at.sequence),
-                 .last = memory::count_in(cells.foreign(at.sequence - 1), at.sequence - 1),
-                 .width = at.width};
-  const Count burst = query.ask.capacity;
-  use.most = burst;
-  // An origin that knows nothing charges what may still count: of the last window what was admitted
-  // at its end.
-  if (memory::class_of(query.algorithm) != memory::CellClass::kBacklog) {
-    use.at_first = use.current + (at.offset < horizon ? use.last : 0);
-    return use;
-  }
-  // Of a backlog no more than a burst, unless more cannot have drained.
-  const auto drained_in = [&](Millis time) {
-    return base::mul_div(query.limit, static_cast<uint64_t>(time.count()),
-                         static_cast<uint64_t>(query.duration.count()));
-  };
-  const Count drained = drained_in(at.offset);
-  const Count may_count = use.current + base::saturating_sub(use.last, drained);
-  const Count must_count =
-      std::max(base::saturating_sub(use.current, drained + 1),
-               base::saturating_sub(use.current + use.last, drained_in(at.offset + at.width) + 1));
-  use.at_first = std::max(std::min(may_count, burst), must_count);
-  // All regions can admit a burst before they know of each other.
-  if (!base::mutated(base::Mutation::kForeignCutToABurst)) {
-    use.most = burst * region_->other_regions.load(std::memory_order_relaxed);
-  }
-  return use;
+  return regional::foreign_use(query, now, tuple,
+                               region_->other_regions.load(std::memory_order_relaxed));
 }
 
 std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tuples,

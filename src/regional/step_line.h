@@ -12,6 +12,7 @@
 
 #include "algorithms/windows.h"
 #include "regional/conversion.h"
+#include "regional/foreign_use.h"
 #include "regional/steps.h"
 
 namespace weir::regional {
@@ -63,16 +64,6 @@ class Steps::Finished {
   std::vector<WaiterPtr> waiters_;
 };
 
-// What other regions have admitted, as sent.
-struct Steps::ForeignUse {
-  int64_t sequence = 0;
-  Count current = 0;
-  Count last = 0;
-  Millis width{0};
-  Count at_first = 0;
-  Count most = 0;
-};
-
 // One step of one tuple.
 struct Steps::Flight {
   memory::TupleKey key;
@@ -87,7 +78,7 @@ struct Steps::Flight {
   bool has_tuple = false;   // of an exact call: the tuple was in the table when it was sent
   bool only_tells = false;  // an exact call that nobody waits for
   MonoTime first_sent{};    // of an exact call
-  ForeignUse foreign;       // the same
+  ForeignUse foreign;       // the same: what other regions have admitted
   bool converts = false;    // the same: the origin may have to be told what was taken over
   Conversion conversion;    // that; told by a call of its own, before this one
   uint64_t conversion_call = 0;

@@ -29,6 +29,7 @@
 #include "memory/publish_watch.h"
 #include "memory/tuple_key.h"
 #include "memory/tuple_store.h"
+#include "regional/foreign_use.h"
 #include "regional/region_state.h"
 #include "telemetry/limiter_counters.h"
 #include "weir/executor.h"
@@ -79,7 +80,6 @@ class Steps : public std::enable_shared_from_this<Steps> {
   struct Waiter;
   struct Ask;
   class Finished;
-  struct ForeignUse;
   struct Flight;
   struct Line;
   using WaiterPtr = std::shared_ptr<Waiter>;

@@ -1,0 +1,148 @@
+// What the regions tell each other of gcra, token_bucket, sliding_window_strict and sliding_log:
+// admissions are counted in a usage tuple (memory/usage_key.h), and those of other regions are
+// charged to the state of the counted tuple. With an origin that state is there, and Steps sends
+// it the counts. Without one it is in this process, which is then its region.
+
+#include <utility>
+#include <vector>
+
+#include "decide/engine.h"
+#include "memory/foreign_charge.h"
+#include "memory/usage_key.h"
+#include "memory/window_cells.h"
+#include "regional/exact_share.h"
+#include "regional/foreign_use.h"
+
+namespace weir::decide {
+
+using memory::CellClass;
+using memory::CellDecision;
+using memory::DecisionStatus;
+using regional::ReadRequirement;
+
+// The usage tuple of a request. Its limit is that of the publish rule; it denies nothing.
+static std::optional<RequestContext> usage_context(Instant now, const memory::TupleKey& key,
+                                                   const memory::Query& query,
+                                                   const base::KeyedHash& hash) {
+  const auto usage = memory::usage_key(key, regional::horizon_of(query), hash);
+  if (!usage) return std::nullopt;
+  RequestContext context;
+  context.now = now;
+  context.key = *usage;
+  // Sliding: the publish rule then counts what the last window still holds back.
+  context.query = {.now = now.wall,
+                   .algorithm = Algorithm::kSlidingWindow,
+                   .duration = usage->header().duration(),
+                   .limit = query.ask.capacity,
+                   .ask = {.capacity = memory::kMaxCount, .cost = query.ask.cost}};
+  context.consistency = Consistency::kRelaxed;
+  return context;
+}
+
+void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
+                               const memory::Query& query) {
+  if (!counts_for_regions() || query.ask.cost == 0) return;
+  const auto usage = usage_context(now, key, query, state_.tuples->hash);
+  if (usage) (void)decider_.decide(*usage);
+}
+
+void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
+                             std::shared_ptr<void> keys, Executor& home,
+                             UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
+  std::vector<RequestContext> usages;
+  std::vector<ReadRequirement> requirements;
+  for (const regional::StepRequest& request : requests) {
+    const bool counted = counts_for_regions() &&
+                         request.key->header().cell_class() != CellClass::kWindow &&
+                         request.query->ask.cost > 0;
+    if (!counted) continue;
+    auto usage = usage_context(now, *request.key, *request.query, state_.tuples->hash);
+    if (!usage) continue;
+    const ReadRequirement requirement = read_requirement(*usage, Waiting::kImpossible);
+    if (!regional::is_read(requirement)) continue;
+    usages.push_back(*usage);
+    requirements.push_back(requirement);
+  }
+  if (usages.empty()) return steps_->ask(now, requests, home, std::move(done));
+  std::vector<regional::ReadRequest> reads;
+  for (size_t i = 0; i < usages.size(); ++i) {
+    reads.push_back({.key = &usages[i].key,
+                     .duration = usages[i].query.duration,
+                     .requirement = requirements[i]});
+  }
+  // The counts are merged into the usage tuples, where the call finds them. It also asks if they
+  // could not be read.
+  refresh_->read(now, reads, home,
+                 [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys),
+                  &home, done = std::move(done)](const std::vector<regional::ReadResult>&) mutable {
+                   self->steps_->ask(self->state_.tuples->clock.now(), requests, home,
+                                     std::move(done));
+                 });
+}
+
+bool Engine::is_in_table(const memory::TupleKey& key) const {
+  const epoch::Guard guard;
+  return static_cast<bool>(state_.tuples->table.find(key));
+}
+
+regional::ForeignUse Engine::foreign_use_of(const RequestContext& context,
+                                            const memory::TupleKey& usage) const {
+  const auto at = algorithms::position_of(context.now.wall, usage.header().duration());
+  const global::LedgerTotals totals = state_.global->totals(usage, at.sequence);
+  return regional::foreign_use(context.query, at,
+                               {.current = totals.current.foreign, .previous = totals.last.foreign},
+                               state_.region->other_regions.load(std::memory_order_relaxed));
+}
+
+// Without a tuple for the counts they are left out: the table is full, and the exported bound says
+// so.
+void Engine::charge_foreign(RequestContext& context) {
+  const auto usage = usage_context(context.now, context.key, context.query, state_.tuples->hash);
+  if (!usage) return;
+  if (context.query.ask.cost == 0 && !is_in_table(context.key)) {
+    context.foreign_use = foreign_use_of(context, usage->key).at_first;
+    return;
+  }
+  regional::ForeignUse use;
+  memory::ForeignCharge::Claim claim;
+  const auto learn = [&](const memory::Tuple& tuple) {
+    if (!memory::WindowCells(tuple).fits(usage->query)) {
+      return CellDecision{.status = DecisionStatus::kRebuild};
+    }
+    use = regional::foreign_use(context.query, context.now.wall, tuple,
+                                state_.region->other_regions.load(std::memory_order_relaxed));
+    if (use.current + use.last > 0) {
+      claim = memory::ForeignCharge(tuple).claim(use.sequence, use.current, use.last);
+    }
+    return CellDecision{};
+  };
+  if (context.query.ask.cost > 0) {
+    (void)decider_.with_tuple(*usage, learn);
+  } else {
+    const epoch::Guard guard;
+    if (const memory::Tuple tuple = state_.tuples->table.find(usage->key)) (void)learn(tuple);
+  }
+  const Count units =
+      std::min({claim.units(), use.most, claim.first ? use.at_first : memory::kMaxCount});
+  if (units == 0) return;
+  bool charged = false;
+  const auto decided = decider_.with_tuple(context, [&](const memory::Tuple& tuple) {
+    CellDecision result{.status = memory::charge_all(tuple, context.query, units)};
+    charged = result.status == DecisionStatus::kDecided;
+    return result;
+  });
+  if (charged) return;
+  if (!decided) {
+    // The table is full.
+    memory::Query whole = context.query;
+    whole.ask.cost = units;
+    state_.tuples->sketch.add(state_.tuples->sketch_subject(context.key), whole);
+    return;
+  }
+  // Other threads moved the tuple again and again: the next request charges it.
+  const epoch::Guard guard;
+  const memory::Tuple tuple = state_.tuples->table.find(usage->key);
+  if (tuple) memory::ForeignCharge(tuple).give_back(use.sequence, claim);
+}
+
+}  // namespace weir::decide
