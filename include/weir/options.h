@@ -29,6 +29,9 @@ struct Options {
   // are no other regions. A ledger needs run_sync(): see Runner.
   std::shared_ptr<GlobalLedger> ledger = nullptr;
   std::string region = "local";
+  // Whether other regions may use the ledger. Default: true. False: it only keeps windows over a
+  // restart, and requests of the other algorithms are faster.
+  bool other_regions = true;
 
   // The settings that all regions share, if this process is the first that uses the ledger;
   // otherwise those in the ledger apply. The lease is kMinLease to 1 day, the three permille

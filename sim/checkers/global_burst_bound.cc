@@ -1,5 +1,6 @@
-// The bound between regions of the algorithms whose state each origin keeps. In any time (s, t]
-// that ends with an admission, all regions together have admitted at most
+// The bound between regions of the algorithms whose state each origin keeps, or in a region without
+// one its process. In any time (s, t] that ends with an admission, all regions together have
+// admitted at most
 //
 //   gcra, token_bucket:           r (t - s) + 1.25 b + m H + recent
 //   sliding_window_strict, _log:  1.25 L + E + m H + recent,  t - s less than the duration
@@ -11,7 +12,10 @@
 // it. Beyond two of them a region that was alone may have published nothing of an older one: 1.25 b
 // more. docs/ledger.md derives it.
 //
-// Also: an origin charges for other regions no more than they have admitted.
+// Also: an origin charges for other regions no more than they have admitted. A process without an
+// origin denies nothing that would fit if all that was admitted anywhere in the last three usage
+// windows counted: it may learn of a count until the end of the second, and then it counts for at
+// most one more.
 //
 // D is that of windows, and the time in which a process tells its origin. Not counted are degraded
 // verdicts and processes that have ended. During a disruption nothing is checked, and what was
@@ -36,9 +40,10 @@ class GlobalBurstBound final : public GlobalChecker {
 
   Violation after_local_answer(const GlobalView& view, int region,
                                const RequestRecord& record) override {
-    if (!at(view, region).has_origin) return {};
     History& history = histories_[record.tuple];
     if (record.charged) history.admitted[region] += record.cost;
+    history.burst = std::max(history.burst, record.burst > 0 ? record.burst : record.limit);
+    history.limit = std::max(history.limit, record.limit);
     if (auto invented = check_charges(view, region, record, history)) return invented;
     if (view.budget_limited || view.failed_over || view.no_room || view.guarantees.evicts ||
         !view.rejected.empty()) {
@@ -48,17 +53,20 @@ class GlobalBurstBound final : public GlobalChecker {
     const Nanos step = clock - std::exchange(history.clock, clock);
     if (view.disrupted_since || view.jumped_lately || step > Millis(1) || step < Millis(-1)) {
       history.accepts.clear();
+      history.from = view.now.mono;
       return {};
     }
-    if (!record.charged || record.verdict.basis == Basis::kDegraded) return {};
-    history.burst = std::max(history.burst, record.burst > 0 ? record.burst : record.limit);
-    history.limit = std::max(history.limit, record.limit);
+    if (record.verdict.outcome == Outcome::kDenied)
+      return check_denial(view, region, record, history);
+    if (!record.charged) return {};
+    const bool degraded = record.verdict.basis == Basis::kDegraded;
     history.accepts.push_back(
         {.earliest = view.now.mono - (record.answered_at.mono - record.requested_at.mono),
          .cost = record.cost,
          .region = region,
-         .process = record.contributor.process});
-    return check(view, region, record, history);
+         .process = record.contributor.process,
+         .degraded = degraded});
+    return degraded ? Violation{} : check(view, region, record, history);
   }
 
  private:
@@ -67,9 +75,11 @@ class GlobalBurstBound final : public GlobalChecker {
     Count cost = 0;
     int region = 0;
     int process = 0;
+    bool degraded = false;
   };
   struct History {
     std::vector<Accepted> accepts;
+    MonoTime from{};                // earlier accepts are unknown
     std::map<int, Count> admitted;  // by each region
     Nanos clock{};                  // the wall clock, less the time that has passed
     Count burst = 0;                // the largest that was asked for
@@ -109,6 +119,23 @@ class GlobalBurstBound final : public GlobalChecker {
            std::to_string(exact->charged - exact->told) + " of " +
            std::string(weir::to_string(record.algorithm)) + " for other regions, which admitted " +
            std::to_string(others);
+  }
+
+  static Violation check_denial(const GlobalView& view, int region, const RequestRecord& record,
+                                const History& history) {
+    const bool by_itself = !record.in_batch && record.verdict.basis != Basis::kDegraded;
+    if (at(view, region).has_origin || !by_itself) return {};
+    const Parts parts = parts_of(view, record, history);
+    const MonoTime from = view.now.mono - 3 * Nanos(parts.width) - view.delays.total() -
+                          (record.answered_at.mono - record.requested_at.mono);
+    if (history.from > from) return {};
+    Count used = 0;
+    for (const Accepted& each : history.accepts) used += each.earliest >= from ? each.cost : 0;
+    const Count burst = record.burst > 0 ? record.burst : record.limit;
+    if (used + record.cost > burst) return {};
+    return at(view, region).name + " denied a cost of " + std::to_string(record.cost) + " of " +
+           std::to_string(burst) + " to " + std::string(weir::to_string(record.algorithm)) +
+           ", although all regions had used only " + std::to_string(used);
   }
 
   static Parts parts_of(const GlobalView& view, const RequestRecord& record,
@@ -154,7 +181,7 @@ class GlobalBurstBound final : public GlobalChecker {
       if (at(view, it->region).origin.exact_lost_at() >= it->earliest) break;
       const Nanos span = now - it->earliest;
       if (!parts.drains && span >= Nanos(record.duration)) break;
-      if (at(view, it->region).oracle.process(it->process).ended) continue;
+      if (it->degraded || at(view, it->region).oracle.process(it->process).ended) continue;
       sum += it->cost;
       if (span <= 2 * delay) recent += it->cost;
       Count bound = parts.alone() + recent + 2;
@@ -173,6 +200,11 @@ class GlobalBurstBound final : public GlobalChecker {
       if (first > 0 && parts.drains) {
         if (it->earliest < exact->first_foreign.back() - Nanos(parts.width)) break;
         bound += static_cast<Count>(first) * parts.drained_in(parts.width);
+      }
+      // The same in the memory of a process without an origin, which does not say when.
+      if (!at(view, region).has_origin && parts.drains) {
+        if (span > Nanos(parts.width)) break;
+        bound += parts.drained_in(parts.width);
       }
       if (sum <= bound) continue;
       return "all regions have admitted " + std::to_string(sum) + " of " +

@@ -166,10 +166,10 @@ ExactAnswer WatchedOrigin::decide(const ExactCall& call) {
   const WallTime now = clock_.now().wall;
   exact_.delete_expired(now);
   ExactAnswer answer = exact_.decide(call, now);
-  // A call that is sent again grants nothing more.
+  // A call that is sent again grants nothing more, unless it was denied the first time.
   uint64_t& last = last_calls_[{call.tuple, call.writer}];
   if (call.number <= last) return answer;
-  last = call.number;
+  if (answer.changed) last = call.number;
   ExactHistory& history = exact_history_[call.tuple];
   if (!answer.decisions.empty()) note_charges(call, answer, history);
   if (answer.changed) history.charged_at = clock_.now().mono;

@@ -58,6 +58,7 @@ struct Mutant {
   bool tenants = false;
   bool all_algorithms = false;
   bool bursts = false;
+  int without_origin = 0;  // regions
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) {
   *out << mutant.name;
@@ -79,6 +80,11 @@ Mutant of_exact_state(Mutation mutation, std::string_view name, std::string_view
           .regions = regions,
           .faults = FaultMode::kNone,
           .all_algorithms = true};
+}
+// The same bug in regions without an origin.
+Mutant in_memory(Mutant mutant) {
+  mutant.without_origin = mutant.regions;
+  return mutant;
 }
 // The same bug, with only one checker running.
 Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
@@ -142,6 +148,10 @@ const std::vector<Mutant>& mutants() {
                      "the global burst bound", 3),
       of_exact_state(Mutation::kForeignNotCharged, "ForeignNotCharged", "the global burst bound",
                      3),
+      in_memory(of_exact_state(Mutation::kForeignNotCharged, "ForeignNotChargedInMemory",
+                               "the global burst bound", 3)),
+      in_memory(of_exact_state(Mutation::kForeignChargedAgain, "ForeignChargedAgainInMemory",
+                               "the global burst bound", 3)),
       // The effects of the bugs on the bounds.
       alone("the regional bound", {.mutation = Mutation::kFreshByFailedRead},
             "FreshByFailedReadByTheBoundAlone"),
@@ -188,6 +198,7 @@ TEST_P(MutantEngine, IsFound) {
                 .small_row_budget = GetParam().small_row_budget,
                 .tenants = GetParam().tenants,
                 .bursts = GetParam().bursts,
+                .without_origin = GetParam().without_origin,
                 .all_algorithms = GetParam().all_algorithms,
                 .only_checker = GetParam().only_checker},
                kSeeds, GetParam().found_by);

@@ -49,7 +49,7 @@ enum class Mutation : uint8_t {
   kToldChargedAgain,     // what a process told before is charged with every call
   kLateChargeClipped,    // what is told late is charged only as far as it fits
   kForeignChargedAgain,  // the usage of other regions is charged with every call
-  kForeignNotCharged,    // the usage of other regions is never told to the origin
+  kForeignNotCharged,    // the usage of other regions is never told to the origin, nor charged here
   kForeignCutToABurst,   // of much news at once only one burst is charged
   kUsageOfStepsOnly,     // what a process admits by its allowance is not counted for other regions
   kUsageWindowShort,     // the windows for other regions are shorter than a cost counts

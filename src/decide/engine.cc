@@ -67,7 +67,7 @@ Engine::Engine(const Clock& clock, const Options& options)
                                                      state_.publish_watch, state_.counters)
                  : nullptr),
       has_exact_store_(steps_ != nullptr && options.origin->exact_store() != nullptr),
-      is_region_(options.ledger != nullptr && options.origin == nullptr),
+      is_region_(options.ledger != nullptr && options.origin == nullptr && options.other_regions),
       replay_(options.origin
                   ? std::make_shared<regional::Replay>(
                         state_.tuples, state_.region, state_.publish_watch, steps_, state_.counters)

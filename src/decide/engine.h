@@ -212,7 +212,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const std::shared_ptr<regional::Refresh> refresh_;
   const std::shared_ptr<regional::Steps> steps_;  // null if the origin cannot decide requests
   const bool has_exact_store_;                    // used with steps_ only
-  const bool is_region_;  // there is a ledger and no origin: this process is its region
+  const bool is_region_;  // no origin, and other regions: this process is one
   const std::shared_ptr<regional::Replay> replay_;
   // Null without a ledger.
   const std::shared_ptr<global::RegionSync> sync_;

@@ -98,7 +98,7 @@ regional::ForeignUse Engine::foreign_use_of(const RequestContext& context,
 // so.
 void Engine::charge_foreign(RequestContext& context) {
   const auto usage = usage_context(context.now, context.key, context.query, state_.tuples->hash);
-  if (!usage) return;
+  if (!usage || memory::mutated(memory::Mutation::kForeignNotCharged)) return;
   if (context.query.ask.cost == 0 && !is_in_table(context.key)) {
     context.foreign_use = foreign_use_of(context, usage->key).at_first;
     return;

@@ -36,6 +36,7 @@ Count ForeignCharge::raise(int64_t sequence, Count count) const {
     const int64_t ahead = seen == 0 ? -1 : Tagged{seen}.ahead_of(sequence);
     const Count before = ahead == 0 ? Tagged{seen}.count() : 0;
     if (ahead > 0 || before >= count) return 0;
+    if (mutated(Mutation::kForeignChargedAgain)) return count;
     const uint64_t wanted = Tagged::make(sequence, count).word | kNoted;
     if (word.compare_exchange_weak(seen, wanted, std::memory_order_acq_rel,
                                    std::memory_order_acquire)) {

@@ -307,6 +307,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   const Options options{.origin = region.origin(),
                         .ledger = others.ledger(),
                         .region = config.region_name(),
+                        .other_regions = config.ledger_choice == LedgerChoice::kGiven,
                         .clean_ledger = config.clean_ledger,
                         .on_origin_loss = config.on_origin_loss,
                         .consistency = config.consistency,
