@@ -106,8 +106,10 @@ void add_past(WallTime since, const std::vector<PastDuration>& past, Lines& body
   if (past.empty()) return;
   std::string text;
   for (const PastDuration& each : past) {
-    text += (text.empty() ? "" : " ") + std::to_string(each.duration.count()) + "@" +
-            std::to_string(millis(each.until));
+    if (!text.empty()) text += ' ';
+    text += std::to_string(each.duration.count());
+    text += '@';
+    text += std::to_string(millis(each.until));
   }
   body.add("past", text);
 }
@@ -121,8 +123,10 @@ std::vector<PastDuration> to_past(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const size_t at = each.find('@');
     if (at == std::string_view::npos) continue;
-    const std::string one = "duration " + std::string(each.substr(0, at)) + "\nuntil " +
-                            std::string(each.substr(at + 1));
+    std::string one("duration ");
+    one += each.substr(0, at);
+    one += "\nuntil ";
+    one += each.substr(at + 1);
     const Fields fields(one);
     const auto duration = fields.duration("duration");
     const auto until = fields.time("until");
