@@ -4,8 +4,8 @@
 // Servers, embedders (through weir::Limiter) and the simulator all run this class. It knows only
 // ports. Its members are defined by path: engine.cc has the fast path, slow_path.cc the rest of a
 // single request, batch_path.cc batches, usage_path.cc what regions tell each other,
-// takeover_path.cc requests after a change of their duration, maintenance.cc the background work and
-// the inspection.
+// takeover_path.cc requests after a change of their duration, maintenance.cc the background work
+// and the inspection.
 //
 // Safe from any thread.
 
@@ -243,7 +243,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const std::shared_ptr<regional::Replay> replay_;
   // Null without a ledger.
   const std::shared_ptr<global::RegionSync> sync_;
-  memory::TakeoverMarks takeover_marks_;
+  memory::TakeoverMarks takeover_marks_{*state_.tuples};
   base::Mutex takeover_mutex_;               // one at a time compares and raises a count
   std::atomic<uint64_t> takeover_calls_{0};  // relaxed
   std::atomic<uint64_t> resets_{0};          // a saved state may be of a tuple that was reset since

@@ -172,7 +172,7 @@ bool Engine::must_take_over(Instant now, const Request& request) const {
   if (!differs) return false;
   const TupleKey key(request, state_.tuples->hash);
   const auto number = static_cast<uint64_t>(number_of(*request.past, query, now.wall));
-  return !takeover_marks_.contains(memory::TakeoverMarks::mark_of(key.hash(), number));
+  return !takeover_marks_.contains(key, number);
 }
 
 // What counts now in a tuple, as far as this process knows. `algorithm`: of a window, how the last
@@ -274,7 +274,7 @@ Count Engine::take_over_known(Instant now, const Request& request) {
   const bool ends = (taken == 0 || raise_to(context, taken)) && !state_.tuples->has_origin();
   if (ends) {
     const auto number = static_cast<uint64_t>(number_of(*request.past, context.query, now.wall));
-    takeover_marks_.add(memory::TakeoverMarks::mark_of(context.key.hash(), number));
+    takeover_marks_.add(context.key, number);
   }
   return units.all;
 }
@@ -595,8 +595,7 @@ void Engine::raise_exact(const TakeoverPtr& call) {
 // `told`: the origin knows it, too. If not, the next request does it again.
 void Engine::end_takeover(Takeover& call, bool told) {
   if (told) {
-    takeover_marks_.add(memory::TakeoverMarks::mark_of(call.context.key.hash(),
-                                                       static_cast<uint64_t>(call.number)));
+    takeover_marks_.add(call.context.key, static_cast<uint64_t>(call.number));
   }
   call.done(call.units.all);
 }

@@ -1,14 +1,15 @@
-// Which tuples have taken over what was counted by past durations, and for which change.
+// Which tuples have taken over what was counted by past durations, and for which change: a word for
+// each slot of the table.
 //
-// A small set that forgets: 65,536 marks, of which a new one may replace an old one. A tuple whose
-// mark was forgotten takes the same usage over again, which changes nothing unless it has drained
-// meanwhile. So a lost mark costs time, and an admission that was refused at most.
+// A mark names the tuple and the change, so a slot that another tuple uses has none. A tuple that
+// is not in the table shares the word of some slot. A mark that is lost costs time: the tuple takes
+// the same usage over again, which changes nothing unless part of it has left meanwhile.
 //
 // Safe from any thread.
 
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,60 +17,66 @@
 #include "base/atomic.h"
 #include "base/mutex.h"
 #include "base/split_mix.h"
+#include "memory/tuple_store.h"
 
 namespace weir::memory {
 
 class TakeoverMarks {
  public:
-  // The mark of a tuple, by the hash of its key, for a change. Never 0.
-  [[nodiscard]] static uint64_t mark_of(uint64_t hash, uint64_t change) {
-    uint64_t state = hash ^ base::split_mix(change);
-    return base::split_mix(state) | 1;
-  }
+  explicit TakeoverMarks(TupleStore& tuples) : tuples_(tuples) {}
+  TakeoverMarks(const TakeoverMarks&) = delete;
+  TakeoverMarks& operator=(const TakeoverMarks&) = delete;
 
-  [[nodiscard]] bool contains(uint64_t mark) const {
-    const Set* const sets = sets_.load(std::memory_order_acquire);
-    if (sets == nullptr) return false;
-    for (const auto& way : sets[set_of(mark)]) {
-      if (way.load(std::memory_order_relaxed) == mark) return true;
-    }
-    return false;
+  [[nodiscard]] bool contains(const TupleKey& key, uint64_t change) const {
+    const Marks* const marks = marks_.load(std::memory_order_acquire);
+    if (marks == nullptr) return false;
+    const uint64_t mark = mark_of(key, change);
+    return marks->words[index_of(key, mark, *marks)].load(std::memory_order_relaxed) == mark;
   }
-
-  void add(uint64_t mark) {
-    Set& set = sets()[set_of(mark)];
-    for (auto& way : set) {
-      uint64_t seen = 0;
-      if (way.compare_exchange_strong(seen, mark, std::memory_order_relaxed) || seen == mark) {
-        return;
-      }
-    }
-    set[mark >> 32 & (kWays - 1)].store(mark, std::memory_order_relaxed);
+  void add(const TupleKey& key, uint64_t change) {
+    const Marks& marks = allocated();
+    const uint64_t mark = mark_of(key, change);
+    marks.words[index_of(key, mark, marks)].store(mark, std::memory_order_relaxed);
   }
 
  private:
-  static constexpr size_t kSets = size_t{1} << 14;
-  static constexpr size_t kWays = 4;
-  using Set = std::array<base::Atomic<uint64_t>, kWays>;
+  struct Marks {
+    std::unique_ptr<base::Atomic<uint64_t>[]> words;
+    size_t size = 0;
+  };
 
-  [[nodiscard]] static size_t set_of(uint64_t mark) { return mark >> 50; }
-  static_assert(kSets == uint64_t{1} << (64 - 50));
-
-  // Allocated by the first mark: most limiters never set one.
-  [[nodiscard]] Set* sets() {
-    Set* sets = sets_.load(std::memory_order_acquire);
-    if (sets != nullptr) return sets;
-    const base::MutexLock lock(mutex_);
-    if (owned_ == nullptr) {
-      owned_ = std::make_unique<Set[]>(kSets);
-      sets_.store(owned_.get(), std::memory_order_release);
-    }
-    return owned_.get();
+  // Never 0.
+  [[nodiscard]] static uint64_t mark_of(const TupleKey& key, uint64_t change) {
+    uint64_t state = key.hash() ^ base::split_mix(change);
+    return base::split_mix(state) | 1;
+  }
+  [[nodiscard]] size_t index_of(const TupleKey& key, uint64_t mark, const Marks& marks) const {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_.table.find(key);
+    return (tuple ? tuple.index : mark >> 1) % marks.size;
   }
 
+  // Allocated by the first mark: most limiters never set one. If the memory is short, tuples share
+  // words.
+  [[nodiscard]] const Marks& allocated() {
+    const Marks* const known = marks_.load(std::memory_order_acquire);
+    if (known != nullptr) return *known;
+    const base::MutexLock lock(mutex_);
+    if (owned_.words == nullptr) {
+      constexpr size_t kFew = 4096;
+      const size_t slots = tuples_.table.slots();
+      const bool fits = tuples_.budget.reserve(MemoryPart::kTable, slots * sizeof(uint64_t));
+      owned_.size = fits ? slots : std::min(slots, kFew);
+      owned_.words = std::make_unique<base::Atomic<uint64_t>[]>(owned_.size);
+      marks_.store(&owned_, std::memory_order_release);
+    }
+    return owned_;
+  }
+
+  TupleStore& tuples_;
   base::Mutex mutex_;
-  std::unique_ptr<Set[]> owned_ WEIR_GUARDED_BY(mutex_);
-  base::Atomic<Set*> sets_{nullptr};  // publishes the empty sets
+  Marks owned_;  // written under the mutex, before it is published
+  base::Atomic<const Marks*> marks_{nullptr};
 };
 
 }  // namespace weir::memory
