@@ -101,7 +101,7 @@ CatalogRow to_row(const Key& key) {
           .deleted = key.revoked};
 }
 
-void add_past(WallTime since, const std::vector<PastDuration>& past, Lines& body) {
+void write_past(WallTime since, const std::vector<PastDuration>& past, Lines& body) {
   if (since != WallTime{}) body.add("since", millis(since));
   if (past.empty()) return;
   std::string text;
@@ -145,7 +145,7 @@ CatalogRow to_row(const Namespace& ns) {
   if (ns.values.algorithm) body.add("algorithm", to_string(*ns.values.algorithm));
   if (ns.values.burst) body.add("burst", *ns.values.burst);
   if (ns.values.consistency) body.add("consistency", to_string(*ns.values.consistency));
-  add_past(ns.since, ns.past, body);
+  write_past(ns.since, ns.past, body);
   return {.kind = 'n',
           .id = ns.id,
           .workspace = ns.workspace,
@@ -159,7 +159,7 @@ CatalogRow to_row(const Override& override) {
   body.add("limit", override.limit);
   body.add("duration", static_cast<uint64_t>(override.duration.count()));
   if (override.burst) body.add("burst", *override.burst);
-  add_past(override.since, override.past, body);
+  write_past(override.since, override.past, body);
   return {.kind = 'o',
           .id = override.id,
           .workspace = override.workspace,

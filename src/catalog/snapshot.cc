@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <variant>
 #include <vector>
 
@@ -23,6 +24,13 @@ std::shared_ptr<const OverrideIndex> index_of(
   overrides.reserve(by_id.size());
   for (const auto& [id, override] : by_id) overrides.push_back(override);
   return std::make_shared<OverrideIndex>(std::move(overrides));
+}
+
+// The latest of both.
+void merge_past(std::vector<PastDuration>& past, const std::vector<PastDuration>& more) {
+  past.insert(past.end(), more.begin(), more.end());
+  std::ranges::sort(past, std::greater(), &PastDuration::until);
+  past.resize(std::min(past.size(), kMostPast));
 }
 
 }  // namespace
@@ -87,8 +95,21 @@ void SnapshotBuilder::clear() {
   configure(std::move(configured_));
 }
 
-void SnapshotBuilder::configure(ConfiguredNamespaces configured) {
+void SnapshotBuilder::configure(ConfiguredNamespaces configured, WallTime now) {
   const std::string workspace(kDefaultWorkspace);
+  if (now != WallTime{}) {
+    const auto duration_in = [](const ConfiguredNamespaces& all, const std::string& name) {
+      const auto found = all.find(name);
+      return found == all.end() ? std::nullopt : found->second.duration;
+    };
+    for (const auto& all : {configured_, configured}) {
+      for (const auto& [name, values] : all) {
+        const auto before = duration_in(configured_, name);
+        const auto after = duration_in(configured, name);
+        if (before != after) replace_values(file_changes_[name], before, {.duration = after}, now);
+      }
+    }
+  }
   // Those that were configured before, too: they may not be any more.
   for (const auto& all : {configured_, configured}) {
     for (const auto& [name, values] : all) mark(workspace, namespace_id(workspace, name));
@@ -208,6 +229,13 @@ std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& st
   auto view = std::make_shared<NamespaceView>();
   view->record = state.record;
   view->values = values_of(state.record);
+  if (state.record.workspace == kDefaultWorkspace) {
+    const auto changes = file_changes_.find(state.record.name);
+    if (changes != file_changes_.end()) {
+      view->record.since = std::max(view->record.since, changes->second.since);
+      merge_past(view->record.past, changes->second.past);
+    }
+  }
   if (before != nullptr && !state.overrides_changed) {
     view->overrides = before->overrides;
     view->ended = before->ended;

@@ -92,7 +92,8 @@ class SnapshotBuilder {
 
   // Rows may come again and in any order; of each id the newest revision counts.
   void apply(const CatalogRow& row);
-  void configure(ConfiguredNamespaces configured);
+  // `now`: the time of a change while requests are served; 1970: the first configuration.
+  void configure(ConfiguredNamespaces configured, WallTime now = {});
   // The rows of earlier calls are forgotten.
   void clear();
 
@@ -128,7 +129,8 @@ class SnapshotBuilder {
   // By workspace, then by id.
   std::map<std::string, std::map<std::string, NamespaceState>> namespaces_;
   ConfiguredNamespaces configured_;
-  std::set<std::pair<std::string, std::string>> changed_;  // workspace and id of namespaces
+  std::map<std::string, Namespace, std::less<>> file_changes_;  // only `since` and `past` are used
+  std::set<std::pair<std::string, std::string>> changed_;       // workspace and id of namespaces
   bool keys_changed_ = true;
   std::set<std::string> workspaces_changed_;
   std::shared_ptr<const Snapshot> last_;

@@ -170,6 +170,27 @@ TEST(Snapshot, KeepsDeletedOverridesForAsLongAsTheyCount) {
   EXPECT_EQ(ended(), 0U);
 }
 
+TEST(Snapshot, RemembersADurationThatTheFileHadBefore) {
+  SnapshotBuilder builder;
+  builder.configure({{"api", {.limit = 1, .duration = Millis(1000)}}});
+  const auto record = [&] {
+    const auto snapshot = builder.build();
+    return snapshot->find_workspace(kWorkspace)->find("api")->record;
+  };
+  EXPECT_EQ(record().since, WallTime{}) << "what was before the start is not known";
+  const WallTime first(Millis(1'000'000));
+  builder.configure({{"api", {.limit = 2, .duration = Millis(1000)}}}, first);
+  EXPECT_EQ(record().since, WallTime{});
+  builder.configure({{"api", {.limit = 2, .duration = Millis(2000)}}}, first);
+  EXPECT_EQ(record().since, first);
+  EXPECT_EQ(record().past, (std::vector<PastDuration>{{.duration = Millis(1000), .until = first}}));
+  const WallTime second = first + Millis(10);
+  builder.configure({{"api", {}}}, second);
+  builder.clear();
+  EXPECT_EQ(record().since, second);
+  EXPECT_EQ(record().past.size(), 2U);
+}
+
 TEST(Snapshot, BoundsDeletedOverrides) {
   SnapshotBuilder builder;
   const Namespace ns = ns_named("api");

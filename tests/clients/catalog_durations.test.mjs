@@ -1,8 +1,8 @@
-// An override, or a default of a namespace, with another duration changes nothing of what was consumed: two
-// nodes with one MariaDB and one Redis.
+// An override, or a default of a namespace, with another duration changes nothing of what was
+// consumed: two nodes with one MariaDB and one Redis, and two regions without Redis.
 //
-// The durations are so long that nothing expires or drains. A run with a degraded verdict proves nothing,
-// because the machine stalled: it is repeated with new names.
+// The durations are so long that nothing expires or drains. A run with a degraded verdict proves
+// nothing, because the machine stalled: it is repeated with new names.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test';
 import { isDegraded } from './bursts.mjs';
 import { MariaDb } from './mariadb.mjs';
 import { kLongWindow, Origin, startNode, until, untilConnected, verdictOf } from './region.mjs';
-import { kRootKey } from './server.mjs';
+import { kRootKey, startServer } from './server.mjs';
 
 const kHour = 3_600_000; // ms
 const kLimit = 100;
@@ -91,7 +91,10 @@ async function inCleanRun(body) {
 }
 async function createNamespace(ns, values) {
   await ok(nodes[0], 'ratelimit.createNamespace', { name: ns, consistency: 'exact', ...values });
-  await until('the namespace', async () => (await call(nodes[1], 'ratelimit.getNamespace', { namespace: ns })).status === 200);
+  await until('the namespace', async () => {
+    const found = await call(nodes[1], 'ratelimit.getNamespace', { namespace: ns });
+    return found.status === 200;
+  });
 }
 const onAll = async (what, condition) => {
   for (const node of nodes) await until(what, () => condition(node));
@@ -110,7 +113,8 @@ async function deleteOverride(node, ns, identifier) {
   );
 }
 async function useHalf(ns, identifier) {
-  const used = [await limit(nodes[0], ns, identifier, 30), await limit(nodes[1], ns, identifier, 20)];
+  const [first, second] = nodes;
+  const used = [await limit(first, ns, identifier, 30), await limit(second, ns, identifier, 20)];
   clean(used);
   assert.ok(used.every(({ success }) => success === 1));
 }
@@ -177,9 +181,9 @@ for (const algorithm of algorithms) {
   }
 }
 
-test('a wildcard override takes over for every identifier, also on a node that never saw it', async () => {
+test('a wildcard override takes over on a node that never saw the identifiers', async () => {
   await inCleanRun(async (ns) => {
-    await createNamespace(ns, { limit: kLimit, duration: kLongWindow, algorithm: 'sliding_window' });
+    await createNamespace(ns, { limit: kLimit, duration: kLongWindow });
     const identifiers = Array.from({ length: 200 }, (_, i) => `trial-${i}`);
     clean(await Promise.all(identifiers.map((each) => limit(nodes[0], ns, each, 60))));
     await setOverride(nodes[0], ns, 'trial-*', kShorter);
@@ -201,7 +205,7 @@ test('a wildcard override takes over for every identifier, also on a node that n
 
 test('durations that change again and again gift nothing', async () => {
   await inCleanRun(async (ns) => {
-    await createNamespace(ns, { limit: kLimit, duration: kLongWindow, algorithm: 'sliding_window' });
+    await createNamespace(ns, { limit: kLimit, duration: kLongWindow });
     let admitted = 0;
     for (let round = 0; round < 8; ++round) {
       const results = await admittedBy(ns, 'alice', 8);
@@ -212,4 +216,44 @@ test('durations that change again and again gift nothing', async () => {
     assert.ok(admitted <= kLimit, `${admitted}`);
     assert.ok(admitted >= kLimit - 8, `${admitted}`);
   });
+});
+
+test('each region without Redis takes over what it has admitted', async () => {
+  const regions = await mariadb.ledger();
+  const start = async (region) => {
+    const server = await startServer({ args: ['--ledger', regions.url(), '--region', region] });
+    return { server, stop: () => server.stop('SIGTERM') };
+  };
+  const [eu, us] = await Promise.all([start('eu'), start('us')]);
+  try {
+    const named = { namespace: 'api', identifier: 'alice' };
+    const at = (node, cost) => ok(node, 'ratelimit.limit', { ...named, cost });
+    const values = (duration) => ({ limit: kLimit, duration, algorithm: 'fixed_window' });
+    await ok(eu, 'ratelimit.createNamespace', { name: 'api', ...values(kLongWindow) });
+    await until('the namespace', async () => {
+      const found = await call(us, 'ratelimit.getNamespace', { namespace: 'api' });
+      return found.status === 200;
+    });
+    assert.ok((await at(eu, 30)).success);
+    assert.ok((await at(us, 20)).success);
+    const both = async (condition) => {
+      for (const node of [eu, us]) {
+        await until('both counts', async () => condition((await at(node, 0)).remaining));
+      }
+    };
+    // A fifth of the limit is published early enough.
+    await both((remaining) => remaining <= kLimit - 40);
+    await ok(us, 'ratelimit.setOverride', { ...named, limit: kLimit, duration: kShorter });
+    await until('the override', async () => (await at(eu, 0)).overrideId !== undefined);
+    assert.ok((await at(eu, 0)).remaining <= kLimit - 40, 'a peek knows all');
+    for (const node of [eu, us]) assert.ok((await at(node, 1)).success);
+    await both((remaining) => remaining <= kLimit - 40);
+    assert.equal((await at(us, kLimit)).success, false);
+    await ok(eu, 'ratelimit.deleteOverride', named);
+    await until('its end', async () => (await at(us, 0)).overrideId === undefined);
+    for (const node of [eu, us]) assert.ok((await at(node, 1)).success);
+    await both((remaining) => remaining <= kLimit - 42);
+  } finally {
+    for (const node of [eu, us]) await node.stop();
+  }
 });
