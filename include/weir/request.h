@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -50,6 +52,18 @@ enum class Consistency : uint8_t {
 [[nodiscard]] WEIR_EXPORT std::string_view to_string(Consistency consistency);
 [[nodiscard]] WEIR_EXPORT std::optional<Consistency> consistency_from(std::string_view name);
 
+// The durations by which a caller was limited before a setting was changed. A request that names
+// them takes over what still counts by them, once for each change: without it, another duration
+// would begin with an empty count.
+struct PastDurations {
+  static constexpr size_t kMost = 8;
+  // When the last of them was replaced, by the clock of the limiter. It identifies the change, so
+  // all processes must name the same time.
+  WallTime changed{};
+  size_t count = 0;
+  std::array<Millis, kMost> durations{};  // kMinDuration to kMaxDuration each
+};
+
 // The views must outlive the call they are passed to; the limiter copies what it keeps.
 //
 // Requests with the same workspace, namespace, identifier, duration and class of
@@ -72,6 +86,8 @@ struct Request {
   // keeps its time to drain; without this option it keeps its units.
   bool across_durations = false;
   std::optional<Count> burst = {};  // gcra and token_bucket only; absent: the limit
+  // Null: the duration was not changed lately. Has no effect with across_durations.
+  const PastDurations* past = nullptr;
 };
 
 inline constexpr size_t kMaxNameBytes = 512;

@@ -61,7 +61,8 @@ void Catalog::stop() {
 void Catalog::configure(ConfiguredNamespaces configured) {
   {
     const base::MutexLock lock(mutex_);
-    builder_.configure(std::move(configured));
+    builder_.configure(std::move(configured), configured_ ? clock_.now().wall : WallTime{});
+    configured_ = true;
   }
   publish();
 }

@@ -103,6 +103,7 @@ class Catalog {
   std::set<std::pair<std::string, std::string>> creating_ WEIR_GUARDED_BY(mutex_);
   std::string last_error_ WEIR_GUARDED_BY(mutex_);
   SnapshotBuilder builder_ WEIR_GUARDED_BY(mutex_);
+  bool configured_ WEIR_GUARDED_BY(mutex_) = false;  // at least once
   std::atomic<uint64_t> version_{1};
   std::atomic<CatalogState> state_;
   std::atomic<bool> running_{false};

@@ -101,6 +101,40 @@ CatalogRow to_row(const Key& key) {
           .deleted = key.revoked};
 }
 
+void write_past(WallTime since, const std::vector<PastDuration>& past, Lines& body) {
+  if (since != WallTime{}) body.add("since", millis(since));
+  if (past.empty()) return;
+  std::string text;
+  for (const PastDuration& each : past) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(each.duration.count());
+    text += '@';
+    text += std::to_string(millis(each.until));
+  }
+  body.add("past", text);
+}
+
+// Each as "duration@until". What cannot be read is left out.
+std::vector<PastDuration> to_past(std::string_view text) {
+  std::vector<PastDuration> past;
+  while (!text.empty() && past.size() < kMostPast) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view each = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t at = each.find('@');
+    if (at == std::string_view::npos) continue;
+    std::string one("duration ");
+    one += each.substr(0, at);
+    one += "\nuntil ";
+    one += each.substr(at + 1);
+    const Fields fields(one);
+    const auto duration = fields.duration("duration");
+    const auto until = fields.time("until");
+    if (duration && until) past.push_back({.duration = *duration, .until = *until});
+  }
+  return past;
+}
+
 CatalogRow to_row(const Namespace& ns) {
   Lines body;
   body.add("created", millis(ns.created));
@@ -111,6 +145,7 @@ CatalogRow to_row(const Namespace& ns) {
   if (ns.values.algorithm) body.add("algorithm", to_string(*ns.values.algorithm));
   if (ns.values.burst) body.add("burst", *ns.values.burst);
   if (ns.values.consistency) body.add("consistency", to_string(*ns.values.consistency));
+  write_past(ns.since, ns.past, body);
   return {.kind = 'n',
           .id = ns.id,
           .workspace = ns.workspace,
@@ -124,6 +159,7 @@ CatalogRow to_row(const Override& override) {
   body.add("limit", override.limit);
   body.add("duration", static_cast<uint64_t>(override.duration.count()));
   if (override.burst) body.add("burst", *override.burst);
+  write_past(override.since, override.past, body);
   return {.kind = 'o',
           .id = override.id,
           .workspace = override.workspace,
@@ -176,7 +212,9 @@ std::optional<Record> to_namespace(const CatalogRow& row, const Fields& fields) 
                .name = row.name,
                .values = {},
                .created = fields.time("created").value_or(WallTime{}),
-               .deleted = row.deleted};
+               .deleted = row.deleted,
+               .since = fields.time("since").value_or(WallTime{}),
+               .past = to_past(fields.text("past").value_or(""))};
   ns.values.limit = fields.count("limit", 1);
   ns.values.duration = fields.duration("duration");
   if (const auto name = fields.text("algorithm")) ns.values.algorithm = algorithm_from(*name);
@@ -196,7 +234,9 @@ std::optional<Record> to_override(const CatalogRow& row, const Fields& fields) {
                   .limit = *limit,
                   .duration = *duration,
                   .burst = fields.count("burst", 1),
-                  .deleted = row.deleted};
+                  .deleted = row.deleted,
+                  .since = fields.time("since").value_or(WallTime{}),
+                  .past = to_past(fields.text("past").value_or(""))};
 }
 
 std::optional<Record> to_reset(const CatalogRow& row, const Fields& fields) {

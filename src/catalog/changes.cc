@@ -1,6 +1,7 @@
 #include "catalog/changes.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace weir::catalog {
 namespace {
@@ -31,6 +32,15 @@ std::string text_of(const LimitValues& values) {
   return text.empty() ? "no values" : text;
 }
 
+void add_past(std::vector<PastDuration>& past, Millis duration, WallTime until, WallTime now) {
+  std::erase_if(past, [&](const PastDuration& each) {
+    return each.duration == duration || counts_until(each.until, each.duration) < now;
+  });
+  past.push_back({.duration = duration, .until = until});
+  std::ranges::sort(past, std::greater(), &PastDuration::until);
+  past.resize(std::min(past.size(), kMostPast));
+}
+
 }  // namespace
 
 CatalogWrite create_workspace(const Author& author, std::string_view name, uint64_t random) {
@@ -56,6 +66,23 @@ Namespace new_namespace(std::string_view workspace, std::string_view name, WallT
           .created = now};
 }
 
+Namespace new_namespace(const Namespace& deleted, WallTime now) {
+  Namespace ns = new_namespace(deleted.workspace, deleted.name, now);
+  ns.values = deleted.values;
+  ns.since = deleted.since;
+  ns.past = deleted.past;
+  return ns;
+}
+
+void replace_values(Namespace& ns, const std::optional<Millis>& applied, const LimitValues& values,
+                    WallTime now) {
+  if (applied != values.duration) {
+    if (applied) add_past(ns.past, *applied, now, now);
+    ns.since = now;
+  }
+  ns.values = values;
+}
+
 CatalogWrite set_namespace(const Author& author, const Namespace& ns, std::string_view action) {
   return {.row = row_of(ns),
           .audit = entry_of(author, ns.workspace, action, ns.id,
@@ -69,14 +96,27 @@ CatalogWrite delete_namespace(const Author& author, const Namespace& ns) {
           .audit = entry_of(author, ns.workspace, "namespace.delete", ns.id, "name " + ns.name)};
 }
 
-CatalogWrite set_override(const Author& author, const Namespace& ns, const OverrideValues& values) {
-  const Override override{.id = override_id(ns.id, values.identifier),
-                          .workspace = ns.workspace,
-                          .namespace_id = ns.id,
-                          .identifier = std::string(values.identifier),
-                          .limit = values.limit,
-                          .duration = values.duration,
-                          .burst = values.burst};
+CatalogWrite set_override(const Author& author, const Namespace& ns, const OverrideValues& values,
+                          const PriorOverride& prior) {
+  Override override{.id = override_id(ns.id, values.identifier),
+                    .workspace = ns.workspace,
+                    .namespace_id = ns.id,
+                    .identifier = std::string(values.identifier),
+                    .limit = values.limit,
+                    .duration = values.duration,
+                    .burst = values.burst,
+                    .since = author.now};
+  if (prior.same != nullptr) override.past = prior.same->past;
+  const bool exists = prior.same != nullptr && !prior.same->deleted;
+  if (exists && prior.same->duration == values.duration) {
+    override.since = prior.same->since;
+  } else if (prior.same != nullptr) {
+    const WallTime until = exists ? author.now : prior.same->since;
+    add_past(override.past, prior.same->duration, until, author.now);
+  }
+  if (!exists && prior.weaker != nullptr) {
+    add_past(override.past, prior.weaker->duration, author.now, author.now);
+  }
   const LimitValues shown{
       .limit = values.limit, .duration = values.duration, .burst = values.burst};
   return {.row = row_of(override),
@@ -87,6 +127,7 @@ CatalogWrite set_override(const Author& author, const Namespace& ns, const Overr
 CatalogWrite delete_override(const Author& author, const Override& override) {
   Override deleted = override;
   deleted.deleted = true;
+  deleted.since = author.now;
   return {.row = row_of(deleted),
           .audit = entry_of(author, override.workspace, "override.delete", override.id,
                             "identifier " + override.identifier)};

@@ -30,6 +30,11 @@ struct Author {
 
 [[nodiscard]] Namespace new_namespace(std::string_view workspace, std::string_view name,
                                       WallTime now);
+// The same for one that was deleted: it keeps the durations by which its requests were counted.
+[[nodiscard]] Namespace new_namespace(const Namespace& deleted, WallTime now);
+// Replaces the values. `applied`: the duration that applied so far, of the record or a file.
+void replace_values(Namespace& ns, const std::optional<Millis>& applied, const LimitValues& values,
+                    WallTime now);
 // Creates the namespace or replaces its values.
 [[nodiscard]] CatalogWrite set_namespace(const Author& author, const Namespace& ns,
                                          std::string_view action);
@@ -41,8 +46,14 @@ struct OverrideValues {
   Millis duration{};
   std::optional<Count> burst{};
 };
+// What applied before an override is set.
+struct PriorOverride {
+  const Override* same = nullptr;    // of this very identifier; it may be deleted
+  const Override* weaker = nullptr;  // that matches it
+};
 [[nodiscard]] CatalogWrite set_override(const Author& author, const Namespace& ns,
-                                        const OverrideValues& values);
+                                        const OverrideValues& values,
+                                        const PriorOverride& prior = {});
 [[nodiscard]] CatalogWrite delete_override(const Author& author, const Override& override);
 
 // `random`: bits that no client can guess.

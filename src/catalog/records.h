@@ -59,6 +59,21 @@ struct LimitValues {
   friend bool operator==(const LimitValues&, const LimitValues&) = default;
 };
 
+// A duration that was in force until that time. What was counted by it may still count.
+struct PastDuration {
+  Millis duration{};
+  WallTime until{};
+  friend bool operator==(const PastDuration&, const PastDuration&) = default;
+};
+// A record keeps the latest of them.
+inline constexpr size_t kMostPast = 6;
+// By this time after the end of `counts_for`, nothing of a past duration counts: in two windows, on
+// servers whose clocks differ or that learned of the change late.
+inline constexpr Millis kPastSlack{15'000};
+[[nodiscard]] inline WallTime counts_until(WallTime changed, Millis counts_for) {
+  return changed + 2 * counts_for + kPastSlack;
+}
+
 struct Namespace {
   std::string id = {};
   std::string workspace = {};
@@ -66,6 +81,8 @@ struct Namespace {
   LimitValues values = {};
   WallTime created{};
   bool deleted = false;
+  WallTime since{};  // when its duration was set or removed; 1970: unknown
+  std::vector<PastDuration> past = {};
   friend bool operator==(const Namespace&, const Namespace&) = default;
 };
 
@@ -78,6 +95,8 @@ struct Override {
   Millis duration{};
   std::optional<Count> burst{};
   bool deleted = false;
+  WallTime since{};  // when its duration was set, or when it was deleted; 1970: unknown
+  std::vector<PastDuration> past = {};
   friend bool operator==(const Override&, const Override&) = default;
 };
 

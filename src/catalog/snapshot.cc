@@ -1,10 +1,47 @@
 #include "catalog/snapshot.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <variant>
 #include <vector>
 
 namespace weir::catalog {
+
+namespace {
+
+// The longest duration of an override, present and past.
+Millis longest_of(const Override& override) {
+  Millis longest = override.duration;
+  for (const PastDuration& each : override.past) longest = std::max(longest, each.duration);
+  return longest;
+}
+
+std::shared_ptr<const OverrideIndex> index_of(
+    const std::map<std::string, std::shared_ptr<const Override>>& by_id) {
+  if (by_id.empty()) return nullptr;
+  std::vector<std::shared_ptr<const Override>> overrides;
+  overrides.reserve(by_id.size());
+  for (const auto& [id, override] : by_id) overrides.push_back(override);
+  return std::make_shared<OverrideIndex>(std::move(overrides));
+}
+
+// The latest of both.
+void merge_past(std::vector<PastDuration>& past, const std::vector<PastDuration>& more) {
+  past.insert(past.end(), more.begin(), more.end());
+  std::ranges::sort(past, std::greater(), &PastDuration::until);
+  past.resize(std::min(past.size(), kMostPast));
+}
+
+}  // namespace
+
+PriorOverride NamespaceView::before_override(std::string_view identifier) const {
+  PriorOverride prior;
+  if (overrides) prior.same = overrides->find_exact(identifier);
+  if (prior.same == nullptr && overrides) prior.weaker = overrides->find(identifier);
+  if (prior.same == nullptr && ended) prior.same = ended->find_exact(identifier);
+  return prior;
+}
 
 const NamespaceView* WorkspaceView::find(std::string_view name_or_id) const {
   if (name_or_id.starts_with(kNamespaceIds)) {
@@ -45,6 +82,7 @@ SnapshotBuilder::SnapshotBuilder() {
 void SnapshotBuilder::clear() {
   revision_ = 0;
   revisions_.clear();
+  newest_ = {};
   workspaces_.clear();
   keys_.clear();
   namespaces_.clear();
@@ -57,8 +95,21 @@ void SnapshotBuilder::clear() {
   configure(std::move(configured_));
 }
 
-void SnapshotBuilder::configure(ConfiguredNamespaces configured) {
+void SnapshotBuilder::configure(ConfiguredNamespaces configured, WallTime now) {
   const std::string workspace(kDefaultWorkspace);
+  if (now != WallTime{}) {
+    const auto duration_in = [](const ConfiguredNamespaces& all, const std::string& name) {
+      const auto found = all.find(name);
+      return found == all.end() ? std::nullopt : found->second.duration;
+    };
+    for (const auto& all : {configured_, configured}) {
+      for (const auto& [name, values] : all) {
+        const auto before = duration_in(configured_, name);
+        const auto after = duration_in(configured, name);
+        if (before != after) replace_values(file_changes_[name], before, {.duration = after}, now);
+      }
+    }
+  }
   // Those that were configured before, too: they may not be any more.
   for (const auto& all : {configured_, configured}) {
     for (const auto& [name, values] : all) mark(workspace, namespace_id(workspace, name));
@@ -121,11 +172,11 @@ void SnapshotBuilder::apply(const Override& override) {
   mark(override.workspace, override.namespace_id);
   NamespaceState& state = namespaces_[override.workspace][override.namespace_id];
   state.overrides_changed = true;
-  if (override.deleted) {
-    state.overrides.erase(override.id);
-  } else {
-    state.overrides[override.id] = std::make_shared<const Override>(override);
-  }
+  newest_ = std::max(newest_, override.since);
+  state.overrides.erase(override.id);
+  state.ended.erase(override.id);
+  auto& known = override.deleted ? state.ended : state.overrides;
+  known[override.id] = std::make_shared<const Override>(override);
 }
 
 void SnapshotBuilder::apply(const Reset& reset) {
@@ -159,18 +210,44 @@ LimitValues SnapshotBuilder::values_of(const Namespace& record) const {
   return values;
 }
 
+// Bounds what is kept of deleted overrides.
+void SnapshotBuilder::drop_ended(NamespaceState& state) const {
+  constexpr size_t kMostEnded = 10'000;
+  std::erase_if(state.ended, [&](const auto& each) {
+    return counts_until(each.second->since, longest_of(*each.second)) < newest_;
+  });
+  if (state.ended.size() <= kMostEnded) return;
+  std::vector<std::pair<WallTime, std::string>> by_time;
+  for (const auto& [id, override] : state.ended) by_time.emplace_back(override->since, id);
+  std::ranges::sort(by_time);
+  by_time.resize(by_time.size() - kMostEnded);
+  for (const auto& [since, id] : by_time) state.ended.erase(id);
+}
+
 std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& state,
                                                               const NamespaceView* before) const {
   auto view = std::make_shared<NamespaceView>();
   view->record = state.record;
   view->values = values_of(state.record);
+  if (state.record.workspace == kDefaultWorkspace) {
+    const auto changes = file_changes_.find(state.record.name);
+    if (changes != file_changes_.end()) {
+      view->record.since = std::max(view->record.since, changes->second.since);
+      merge_past(view->record.past, changes->second.past);
+    }
+  }
   if (before != nullptr && !state.overrides_changed) {
     view->overrides = before->overrides;
-  } else if (!state.overrides.empty()) {
-    std::vector<std::shared_ptr<const Override>> overrides;
-    overrides.reserve(state.overrides.size());
-    for (const auto& [id, override] : state.overrides) overrides.push_back(override);
-    view->overrides = std::make_shared<OverrideIndex>(std::move(overrides));
+    view->ended = before->ended;
+    view->ended_until = before->ended_until;
+  } else {
+    drop_ended(state);
+    view->overrides = index_of(state.overrides);
+    view->ended = index_of(state.ended);
+    for (const auto& [id, override] : state.ended) {
+      view->ended_until =
+          std::max(view->ended_until, counts_until(override->since, longest_of(*override)));
+    }
   }
   if (before != nullptr && !state.resets_changed) {
     view->resets = before->resets;

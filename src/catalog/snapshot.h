@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "catalog/catalog_row.h"
+#include "catalog/changes.h"
 #include "catalog/override_index.h"
 #include "catalog/permissions.h"
 #include "catalog/records.h"
@@ -37,6 +38,12 @@ struct NamespaceView {
   LimitValues values;                              // of the record, else of the configuration
   std::shared_ptr<const OverrideIndex> overrides;  // null: none
   std::shared_ptr<const TextMap<Reset>> resets;    // by identifier; null: none
+  // Overrides that were deleted lately, and until when something counts by their durations.
+  std::shared_ptr<const OverrideIndex> ended;  // null: none
+  WallTime ended_until{};
+
+  // What applied to an identifier so far, for set_override().
+  [[nodiscard]] PriorOverride before_override(std::string_view identifier) const;
 };
 
 struct WorkspaceView {
@@ -85,7 +92,8 @@ class SnapshotBuilder {
 
   // Rows may come again and in any order; of each id the newest revision counts.
   void apply(const CatalogRow& row);
-  void configure(ConfiguredNamespaces configured);
+  // `now`: the time of a change while requests are served; 1970: the first configuration.
+  void configure(ConfiguredNamespaces configured, WallTime now = {});
   // The rows of earlier calls are forgotten.
   void clear();
 
@@ -96,6 +104,7 @@ class SnapshotBuilder {
     Namespace record;
     bool exists = false;  // as a record; otherwise only configured, or named by an override
     std::map<std::string, std::shared_ptr<const Override>> overrides;  // by id
+    std::map<std::string, std::shared_ptr<const Override>> ended;      // deleted lately, by id
     std::map<std::string, Reset> resets;                               // by id
     bool overrides_changed = true;
     bool resets_changed = true;
@@ -109,16 +118,19 @@ class SnapshotBuilder {
   void mark(const std::string& workspace, const std::string& namespace_id);
   [[nodiscard]] std::shared_ptr<const NamespaceView> view_of(NamespaceState& state,
                                                              const NamespaceView* before) const;
+  void drop_ended(NamespaceState& state) const;
   [[nodiscard]] LimitValues values_of(const Namespace& record) const;
 
   uint64_t revision_ = 0;
   std::unordered_map<std::string, uint64_t> revisions_;  // of the records, by id
+  WallTime newest_{};  // the latest change of an override: a clock that needs no clock
   std::map<std::string, Workspace> workspaces_;
   std::map<std::string, std::shared_ptr<const KeyView>> keys_;  // by id
   // By workspace, then by id.
   std::map<std::string, std::map<std::string, NamespaceState>> namespaces_;
   ConfiguredNamespaces configured_;
-  std::set<std::pair<std::string, std::string>> changed_;  // workspace and id of namespaces
+  std::map<std::string, Namespace, std::less<>> file_changes_;  // only `since` and `past` are used
+  std::set<std::pair<std::string, std::string>> changed_;       // workspace and id of namespaces
   bool keys_changed_ = true;
   std::set<std::string> workspaces_changed_;
   std::shared_ptr<const Snapshot> last_;

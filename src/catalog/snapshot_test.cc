@@ -49,6 +49,11 @@ TEST(CatalogRow, KeepsEveryRecord) {
                .consistency = Consistency::kExact};
   Override override = override_of(ns, "a*\nb", 0);
   override.burst = 3;
+  override.since = WallTime(Millis(77));
+  override.past = {{.duration = Millis(200), .until = WallTime(Millis(9))},
+                   {.duration = Millis(100), .until = WallTime(Millis(8))}};
+  ns.since = WallTime(Millis(66));
+  ns.past = {{.duration = Millis(300), .until = WallTime(Millis(7))}};
   const Reset reset{.id = "rlrs_1",
                     .workspace = kWorkspace,
                     .namespace_id = ns.id,
@@ -130,6 +135,78 @@ TEST(Snapshot, AppliesSetDeleteAndSetAgain) {
   override.limit = 1;
   builder.apply(at(2, override));
   EXPECT_EQ(limit_of("alice"), 9) << "an older row came late";
+}
+
+TEST(CatalogRow, LeavesOutPastDurationsThatItCannotRead) {
+  CatalogRow row = row_of(override_of(ns_named("n"), "a", 1));
+  row.body += "past 99@5 x 200 @ 200@ @7 200@x 300@6 99999999999999999999@1\nsince x\n";
+  const auto override = std::get<Override>(record_of(row).value());
+  EXPECT_EQ(override.past,
+            (std::vector<PastDuration>{{.duration = Millis(300), .until = WallTime(Millis(6))}}));
+  EXPECT_EQ(override.since, WallTime{});
+}
+
+TEST(Snapshot, KeepsDeletedOverridesForAsLongAsTheyCount) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  Override first = override_of(ns, "first", 1);
+  first.duration = Millis(1000);
+  first.since = WallTime(Millis(1'000'000));
+  first.deleted = true;
+  builder.apply(at(2, first));
+  const auto ended = [&] {
+    const auto snapshot = builder.build();
+    const auto* const view = snapshot->find_workspace(kWorkspace)->find("api");
+    return view->ended ? view->ended->all().size() : 0;
+  };
+  EXPECT_EQ(ended(), 1U);
+  Override second = override_of(ns, "second", 1);
+  second.since = counts_until(first.since, first.duration);
+  builder.apply(at(3, second));
+  EXPECT_EQ(ended(), 1U);
+  second.since += Millis(1);
+  builder.apply(at(4, second));
+  EXPECT_EQ(ended(), 0U);
+}
+
+TEST(Snapshot, RemembersADurationThatTheFileHadBefore) {
+  SnapshotBuilder builder;
+  builder.configure({{"api", {.limit = 1, .duration = Millis(1000)}}});
+  const auto record = [&] {
+    const auto snapshot = builder.build();
+    return snapshot->find_workspace(kWorkspace)->find("api")->record;
+  };
+  EXPECT_EQ(record().since, WallTime{}) << "what was before the start is not known";
+  const WallTime first(Millis(1'000'000));
+  builder.configure({{"api", {.limit = 2, .duration = Millis(1000)}}}, first);
+  EXPECT_EQ(record().since, WallTime{});
+  builder.configure({{"api", {.limit = 2, .duration = Millis(2000)}}}, first);
+  EXPECT_EQ(record().since, first);
+  EXPECT_EQ(record().past, (std::vector<PastDuration>{{.duration = Millis(1000), .until = first}}));
+  const WallTime second = first + Millis(10);
+  builder.configure({{"api", {}}}, second);
+  builder.clear();
+  EXPECT_EQ(record().since, second);
+  EXPECT_EQ(record().past.size(), 2U);
+}
+
+TEST(Snapshot, BoundsDeletedOverrides) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  for (int i = 0; i < 10'050; ++i) {
+    Override each = override_of(ns, "user-" + std::to_string(i), 1);
+    each.duration = kMaxDuration;
+    each.since = WallTime(Millis(1'000'000 + i));
+    each.deleted = true;
+    builder.apply(at(2, each));
+  }
+  const auto snapshot = builder.build();
+  const auto* const view = snapshot->find_workspace(kWorkspace)->find("api");
+  EXPECT_EQ(view->ended->all().size(), 10'000U);
+  EXPECT_EQ(view->ended->find("user-49"), nullptr) << "the oldest";
+  EXPECT_NE(view->ended->find("user-50"), nullptr);
 }
 
 TEST(Snapshot, DoesNotChangeAfterItWasBuilt) {

@@ -20,6 +20,11 @@ bool is_exact(const RequestContext& context) {
   return context.cell_class() != memory::CellClass::kWindow;
 }
 
+bool names_past(std::span<const Request> requests) {
+  return std::any_of(requests.begin(), requests.end(),
+                     [](const Request& each) { return each.past != nullptr; });
+}
+
 bool is_refusal(const regional::StepResult& result) {
   return result.status == regional::StepResult::Status::kDecided &&
          !result.decision.decision.admitted();
@@ -43,6 +48,8 @@ Result<std::vector<RequestContext>> Engine::contexts_of(Instant now,
 }
 
 Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> requests) {
+  if (names_past(requests)) [[unlikely]]
+    return check_all_after_change(now, requests);
   auto contexts = contexts_of(now, requests);
   if (!contexts) return contexts.error();
   std::vector<Basis> bases;
@@ -76,6 +83,8 @@ struct Engine::BatchCall {
 
 bool Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
                              BatchHandler done) {
+  if (names_past(requests)) [[unlikely]]
+    return check_all_async_after_change(now, requests, home, std::move(done));
   auto valid = contexts_of(now, requests);
   if (!valid) {
     done(valid.error());

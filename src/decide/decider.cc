@@ -42,8 +42,7 @@ CellDecision Decider::decide_counts(const memory::Query& query,
   return result;
 }
 
-// Decides as if so many units had been admitted just now, and nothing else; not of windows.
-static CellDecision decide_after(const memory::Query& query, Count units) {
+CellDecision Decider::decide_after(const memory::Query& query, Count units) {
   CellDecision result;
   switch (memory::class_of(query.algorithm)) {
     case CellClass::kBacklog: {

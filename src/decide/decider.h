@@ -53,6 +53,8 @@ class Decider {
   // Decides on these counts alone.
   [[nodiscard]] static memory::CellDecision decide_counts(const memory::Query& query,
                                                           const algorithms::WindowCounts& counts);
+  // Decides as if so many units had been admitted just now, and nothing else; not of windows.
+  [[nodiscard]] static memory::CellDecision decide_after(const memory::Query& query, Count units);
   // Decides in the sketch, for a tuple that is not in the table.
   [[nodiscard]] memory::CellDecision decide_in_sketch(const RequestContext& context,
                                                       memory::Effect effect) const;

@@ -81,7 +81,7 @@ Engine::Engine(const Clock& clock, const Options& options)
 
 Result<Verdict> Engine::check(Instant now, const Request& request) {
   Result<Verdict> result;  // the only object returned, so that it is built in place
-  if (!check_fast(now, request, result.value())) [[unlikely]]
+  if (request.past != nullptr || !check_fast(now, request, result.value())) [[unlikely]]
     check_slow(now, request, result);
   return result;
 }
@@ -203,6 +203,8 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
   for (size_t i = 0; i < count; ++i) {
     paths[i] = path_of(requests[i], tuples.hash, fast_key[i]);
     if (thread == nullptr) paths[i] = Path::kSlow;
+    if (requests[i].past != nullptr && must_take_over(now, requests[i])) [[unlikely]]
+      paths[i] = Path::kSlow;
     if constexpr (kShared) {
       if (shares_as_region(requests[i].algorithm, requests[i].consistency)) [[unlikely]]
         paths[i] = Path::kSlow;
@@ -283,13 +285,19 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
   };
   struct Call {
     std::vector<Pending> pending;
-    base::Atomic<int> parts{0};  // whoever of the two ends last calls the handler
+    base::Atomic<int> parts{0};  // whichever ends last calls the handler
     Task done;
   };
   std::shared_ptr<Call> call;
+  std::vector<size_t> changed;  // requests that first take over what was counted before
   const auto slow = [&](size_t i) {
     if (auto error = validate(requests[i])) {
       verdicts[i] = std::move(*error);
+      return;
+    }
+    if (requests[i].past != nullptr && must_take_over(now, requests[i])) [[unlikely]] {
+      if (call == nullptr) call = std::make_shared<Call>();
+      changed.push_back(i);
       return;
     }
     RequestContext context(now, requests[i], state_.tuples->hash);
@@ -315,11 +323,21 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
       asks.push_back({.key = &each.context.key, .query = &each.context.query});
     }
   }
-  call->parts.store((reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1), std::memory_order_relaxed);
+  call->parts.store(
+      (reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1) + static_cast<int>(changed.size()),
+      std::memory_order_relaxed);
   call->done = std::move(done);
   const auto end_part = [](Call& of) {
     if (of.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) of.done();
   };
+  for (const size_t i : changed) {
+    check_async(now, requests[i], home,
+                [call, verdicts, i, end_part, &home](Result<Verdict> verdict) {
+                  verdicts[i] = std::move(verdict);
+                  // Posted: this may have been called at once.
+                  home.post([call, end_part] { end_part(*call); });
+                });
+  }
   if (!reads.empty()) {
     refresh_->read(now, reads, home,
                    [self = shared_from_this(), call, verdicts,

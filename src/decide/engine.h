@@ -3,8 +3,9 @@
 //
 // Servers, embedders (through weir::Limiter) and the simulator all run this class. It knows only
 // ports. Its members are defined by path: engine.cc has the fast path, slow_path.cc the rest of a
-// single request, batch_path.cc batches, usage_path.cc what regions tell each other, maintenance.cc
-// the background work and the inspection.
+// single request, batch_path.cc batches, usage_path.cc what regions tell each other,
+// takeover_path.cc requests after a change of their duration, maintenance.cc the background work
+// and the inspection.
 //
 // Safe from any thread.
 
@@ -25,6 +26,7 @@
 #include "decide/limiter_state.h"
 #include "decide/request_context.h"
 #include "global/region_sync.h"
+#include "memory/takeover_marks.h"
 #include "regional/foreign_use.h"
 #include "regional/refresh.h"
 #include "regional/replay.h"
@@ -151,6 +153,31 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
                        std::shared_ptr<void> keys, Executor& home,
                        UniqueFunction<void(const std::vector<regional::StepResult>&)> done);
+  // Requests whose duration was changed: takeover_path.cc.
+  [[nodiscard]] bool must_take_over(Instant now, const Request& request) const;
+  Result<Verdict> check_after_change(Instant now, const Request& request);
+  bool check_async_after_change(Instant now, const Request& request, Executor& home,
+                                VerdictHandler done);
+  Result<BatchVerdict> check_all_after_change(Instant now, std::span<const Request> requests);
+  bool check_all_async_after_change(Instant now, std::span<const Request> requests, Executor& home,
+                                    BatchHandler done);
+  struct Takeover;
+  using TakeoverPtr = std::shared_ptr<Takeover>;
+  struct Units {
+    Count all = 0;
+    Count region = 0;  // the part that this region has admitted
+  };
+  [[nodiscard]] Units units_of(const memory::TupleKey& key, Algorithm algorithm, Instant now) const;
+  [[nodiscard]] Units known_past(const RequestContext& context, const PastDurations& past) const;
+  [[nodiscard]] Count take_over_known(Instant now, const Request& request);
+  [[nodiscard]] bool raise_to(const RequestContext& context, Count units);
+  // Calls the handler with what the request takes over. True: it was called before the return.
+  bool take_over(Instant now, const Request& request, Executor& home,
+                 UniqueFunction<void(Count)> done);
+  void sum_up(const TakeoverPtr& call);
+  void raise_window(const TakeoverPtr& call);
+  void raise_exact(const TakeoverPtr& call);
+  void end_takeover(Takeover& call, bool told);
   [[nodiscard]] bool counts_for_regions() const {
     return is_region_ || (has_exact_store_ && sync_ != nullptr);
   }
@@ -216,7 +243,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const std::shared_ptr<regional::Replay> replay_;
   // Null without a ledger.
   const std::shared_ptr<global::RegionSync> sync_;
-  std::atomic<uint64_t> resets_{0};  // a saved state may be of a tuple that was reset since
+  memory::TakeoverMarks takeover_marks_{*state_.tuples};
+  base::Mutex takeover_mutex_;               // one at a time compares and raises a count
+  std::atomic<uint64_t> takeover_calls_{0};  // relaxed
+  std::atomic<uint64_t> resets_{0};          // a saved state may be of a tuple that was reset since
   base::Mutex save_mutex_;
   uint64_t saved_resets_ WEIR_GUARDED_BY(save_mutex_) = 0;
 };

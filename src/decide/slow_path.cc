@@ -27,6 +27,10 @@ using telemetry::Stat;
 
 [[gnu::noinline, gnu::cold]] void Engine::check_slow(Instant now, const Request& request,
                                                      Result<Verdict>& result) {
+  if (request.past != nullptr) {
+    result = check_after_change(now, request);
+    return;
+  }
   const bool shares = shares_as_region(request.algorithm, request.consistency);
   if (!shares && check_known(now, request, result.value())) return;
   if (auto error = validate(request)) {
@@ -38,6 +42,8 @@ using telemetry::Stat;
 }
 
 bool Engine::check_async(Instant now, const Request& request, Executor& home, VerdictHandler done) {
+  if (request.past != nullptr) [[unlikely]]
+    return check_async_after_change(now, request, home, std::move(done));
   if (auto error = validate(request)) {
     done(std::move(*error));
     return true;

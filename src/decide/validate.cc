@@ -78,6 +78,21 @@ std::unique_ptr<Error> validate_pace(const Request& request) {
                 "a smaller one");
 }
 
+std::unique_ptr<Error> validate_past(const PastDurations& past) {
+  constexpr Range kCount{.low = 0, .high = PastDurations::kMost};
+  constexpr Range kEach{.low = kMinDuration.count(), .high = kMaxDuration.count(), .unit = " ms"};
+  constexpr Range kTime{.low = 0, .high = int64_t{1} << 50, .unit = " ms since 1970"};
+  const auto count = static_cast<int64_t>(past.count);
+  if (outside(count, kCount)) return refuse_number("past.count", count, kCount);
+  const int64_t changed = past.changed.time_since_epoch().count();
+  if (outside(changed, kTime)) return refuse_number("past.changed", changed, kTime);
+  for (size_t i = 0; i < past.count; ++i) {
+    const int64_t duration = past.durations[i].count();
+    if (outside(duration, kEach)) return refuse_number("past.durations", duration, kEach);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Error> find_error(const Request& request) {
@@ -121,6 +136,9 @@ std::unique_ptr<Error> find_error(const Request& request) {
     return refuse("across_durations",
                   std::string(to_string(request.algorithm)) + " has one count per duration",
                   "leave across_durations out, or choose gcra or token_bucket");
+  }
+  if (request.past != nullptr) {
+    if (auto error = validate_past(*request.past)) return error;
   }
   constexpr Range kPolicy{.low = 0, .high = static_cast<int64_t>(OnOriginLoss::kShare)};
   const auto policy = static_cast<int64_t>(request.on_origin_loss.value_or(OnOriginLoss::kLocal));

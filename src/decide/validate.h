@@ -27,7 +27,8 @@ namespace weir::decide {
          static_cast<int>(!request.burst.has_value()) &
          static_cast<int>(!request.across_durations) &
          static_cast<int>(!request.on_origin_loss.has_value()) &
-         static_cast<int>(!request.consistency.has_value());
+         static_cast<int>(!request.consistency.has_value()) &
+         static_cast<int>(request.past == nullptr);
 }
 
 // Null if the request is valid. Allocates only for an error.

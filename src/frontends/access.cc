@@ -3,6 +3,7 @@
 namespace weir::frontends {
 
 KeyState Access::refresh(const catalog::Catalog& catalog, CatalogReader& reader, WallTime now) {
+  now_ = now;
   static const catalog::PermissionSet all = catalog::PermissionSet::all();
   const catalog::Snapshot& snapshot = reader.read(catalog);
   if (version_ != reader.version()) [[unlikely]] {

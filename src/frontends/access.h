@@ -57,6 +57,8 @@ class Access {
   [[nodiscard]] KeyState refresh(const catalog::Catalog& catalog, CatalogReader& reader,
                                  WallTime now);
 
+  // The time of the last refresh().
+  [[nodiscard]] WallTime now() const { return now_; }
   [[nodiscard]] bool is_root() const { return !hash_; }
   [[nodiscard]] const catalog::WorkspaceView& workspace() const { return *workspace_; }
   [[nodiscard]] const catalog::PermissionSet& permissions() const { return *permissions_; }
@@ -74,6 +76,7 @@ class Access {
 
  private:
   std::optional<rules::KeyHash> hash_;
+  WallTime now_{};
   uint64_t version_ = 0;
   // Of the snapshot with this version.
   const catalog::KeyView* key_ = nullptr;

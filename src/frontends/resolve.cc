@@ -1,5 +1,8 @@
 #include "frontends/resolve.h"
 
+#include <algorithm>
+#include <array>
+
 namespace weir::frontends {
 namespace {
 
@@ -34,6 +37,89 @@ void take_override(const catalog::Override& override, Request& request) {
   }
 }
 
+// The durations of a request before those of an override.
+struct Durations {
+  Millis sent{0};
+  Millis default_duration{0};  // with the values of the namespace
+};
+
+// For how long a cost counts, at most.
+Millis counts_for(const Request& request) {
+  const Count burst = request.burst.value_or(request.limit);
+  if (burst <= request.limit || request.limit == 0) return request.duration;
+  const auto times = static_cast<int64_t>(std::min<Count>(burst / request.limit + 1, 1 << 20));
+  return std::min(kMaxDuration, times * request.duration);
+}
+
+// The durations that applied before the last changes.
+class PastList {
+ public:
+  PastList(WallTime now, const Request& request)
+      : now_(now), present_(request.duration), counts_for_(counts_for(request)) {}
+
+  // Whether what was counted before a change may count now.
+  [[nodiscard]] bool is_recent(WallTime changed) const {
+    return changed != WallTime{} && now_ < catalog::counts_until(changed, counts_for_);
+  }
+  void add(Millis duration, WallTime until) {
+    if (duration == present_ || duration < kMinDuration || duration > kMaxDuration) return;
+    changed_ = std::max(changed_, until);
+    for (size_t i = 0; i < count_; ++i) {
+      if (entries_[i].duration != duration) continue;
+      entries_[i].until = std::max(entries_[i].until, until);
+      return;
+    }
+    if (count_ < entries_.size()) entries_[count_++] = {.duration = duration, .until = until};
+  }
+  void add(const std::vector<catalog::PastDuration>& past) {
+    for (const catalog::PastDuration& each : past) add(each.duration, each.until);
+  }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  // The latest of them.
+  [[nodiscard]] PastDurations take() {
+    std::sort(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count_),
+              [](const auto& a, const auto& b) { return a.until > b.until; });
+    PastDurations past{.changed = changed_, .count = std::min(count_, PastDurations::kMost)};
+    for (size_t i = 0; i < past.count; ++i) past.durations[i] = entries_[i].duration;
+    return past;
+  }
+
+ private:
+  const WallTime now_;
+  const Millis present_;
+  const Millis counts_for_;
+  WallTime changed_{};
+  size_t count_ = 0;
+  std::array<catalog::PastDuration, 4 * catalog::kMostPast> entries_{};
+};
+
+void name_past(WallTime now, const Durations& before, std::string_view identifier,
+               const Resolved& resolved, Request& request, Identifiers& storage) {
+  const catalog::NamespaceView& ns = *resolved.ns;
+  const catalog::Override* const override = resolved.override;
+  const bool may_have_ended = ns.ended != nullptr && now < ns.ended_until;
+  if (ns.record.since == WallTime{} && override == nullptr && !may_have_ended) [[likely]]
+    return;
+  PastList list(now, request);
+  if (override != nullptr && list.is_recent(override->since)) {
+    list.add(before.default_duration, override->since);
+    list.add(override->past);
+  }
+  if (list.is_recent(ns.record.since)) {
+    list.add(ns.record.past);
+    if (ns.values.duration) list.add(before.sent, ns.record.since);
+  }
+  // An override of this very identifier was in force all the time.
+  const bool exact = override != nullptr && override->identifier == identifier;
+  const catalog::Override* const ended =
+      may_have_ended && !exact ? ns.ended->find(identifier) : nullptr;
+  if (ended != nullptr && list.is_recent(ended->since)) {
+    list.add(ended->duration, ended->since);
+    list.add(ended->past);
+  }
+  if (!list.empty()) request.past = &storage.past.emplace_back(list.take());
+}
+
 }  // namespace
 
 Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& catalog,
@@ -41,7 +127,9 @@ Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& cat
   using catalog::CatalogState;
   const catalog::WorkspaceView& workspace = access.workspace();
   request.workspace = catalog::tuple_workspace(workspace.record.id);
+  request.past = nullptr;
   Resolved resolved;
+  Durations limits;
   const auto found = workspace.by_name.find(request.ns);
   if (found == workspace.by_name.end()) [[unlikely]] {
     // A key with rights on single namespaces may name one by its id.
@@ -74,17 +162,20 @@ Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& cat
       resolved.resolution = Resolution::kGone;
       return resolved;
     }
+    limits.sent = request.duration;
     take_values(resolved.ns->values, request);
+    limits.default_duration = request.duration;
     if (resolved.ns->overrides != nullptr) {
       resolved.override = resolved.ns->overrides->find(request.identifier);
       if (resolved.override != nullptr) take_override(*resolved.override, request);
     }
   }
+  const std::string_view identifier = request.identifier;
   if (resolved.ns != nullptr && resolved.ns->resets != nullptr) {
     const auto reset = resolved.ns->resets->find(request.identifier);
     if (reset != resolved.ns->resets->end()) {
-      request.identifier =
-          identifiers.emplace_back(identifier_after(request.identifier, reset->second.epoch));
+      request.identifier = identifiers.after_reset.emplace_back(
+          identifier_after(request.identifier, reset->second.epoch));
     }
   }
   if (resolved.override != nullptr && request.limit == 0) {
@@ -96,6 +187,8 @@ Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& cat
   } else if (verb != catalog::Verb::kReset &&
              (request.limit == 0 || request.duration == Millis(0))) {
     resolved.resolution = Resolution::kNoLimit;
+  } else if (resolved.ns != nullptr && !request.across_durations) {
+    name_past(access.now(), limits, identifier, resolved, request, identifiers);
   }
   return resolved;
 }

@@ -1,6 +1,6 @@
 // Turns what a client sent into the request that is decided: its workspace, and the limit that
 // applies. In this order: the override of the identifier, the values of the namespace, the values
-// of the request.
+// of the request. If its duration was changed lately, the request names those that it had before.
 
 #pragma once
 
@@ -29,8 +29,16 @@ struct Resolved {
   bool denies_all = false;                      // the limit is 0: the request can never be admitted
 };
 
-// Identifiers with the number of a reset, which requests point to. Emptied by the caller.
-using Identifiers = std::deque<std::string>;
+// What requests point to besides the snapshot. Emptied by the caller.
+struct Identifiers {
+  std::deque<std::string> after_reset;  // with the number of a reset
+  std::deque<PastDurations> past;
+
+  void clear() {
+    after_reset.clear();
+    past.clear();
+  }
+};
 
 // `access` is valid. The request points into the snapshot of `access` and into `identifiers`.
 [[nodiscard]] Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& catalog,

@@ -71,6 +71,37 @@ struct ResolveTest : testing::Test {
         author, ns,
         {.identifier = identifier, .limit = limit, .duration = Millis(5000), .burst = burst}));
   }
+  // With what applied before, as the API does.
+  void set_duration(std::string_view identifier, int64_t ms) {
+    write(catalog::set_override(author_now(), ns,
+                                {.identifier = identifier, .limit = 10, .duration = Millis(ms)},
+                                view().before_override(identifier)));
+  }
+  void delete_override(std::string_view identifier) {
+    write(catalog::delete_override(author_now(), *view().overrides->find_exact(identifier)));
+  }
+  void set_default(std::optional<Millis> duration) {
+    catalog::LimitValues values{.limit = 10, .duration = duration};
+    if (!duration) values = {};
+    catalog::replace_values(ns, ns.values.duration, values, clock.now().wall);
+    write_namespace();
+  }
+  [[nodiscard]] Author author_now() const { return {.actor = "root", .now = clock.now().wall}; }
+  [[nodiscard]] const catalog::NamespaceView& view() {
+    snapshot_ = catalog.snapshot();
+    return *snapshot_->find_workspace(workspace)->find("api");
+  }
+  // The durations that a request of alice names, the latest first.
+  std::vector<int64_t> past(Millis sent = Millis(1000)) {
+    Request request = alice();
+    request.duration = sent;
+    (void)find(request);
+    std::vector<int64_t> all;
+    for (size_t i = 0; request.past != nullptr && i < request.past->count; ++i) {
+      all.push_back(request.past->durations[i].count());
+    }
+    return all;
+  }
   void become(const std::vector<std::string>& permissions) {
     const auto fresh = catalog::create_key(
         author, {.workspace = workspace, .name = "k", .permissions = permissions}, {1, 2, 3});
@@ -81,6 +112,7 @@ struct ResolveTest : testing::Test {
     EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
     return resolve(access, verb, catalog, request, identifiers);
   }
+  std::shared_ptr<const catalog::Snapshot> snapshot_;
   static Request alice() {
     return {.ns = "api", .identifier = "alice", .limit = 10, .duration = Millis(1000)};
   }
@@ -186,6 +218,122 @@ TEST_F(ResolveTest, RefusesByTheRightsOfTheKey) {
   EXPECT_EQ(find(request).resolution, Resolution::kUnknown);
   become({"ratelimit.*.limit", "ratelimit.*.create_namespace"});
   EXPECT_EQ(find(request).resolution, Resolution::kReady);
+}
+
+using Past = std::vector<int64_t>;
+
+TEST_F(ResolveTest, NamesTheDurationBeforeAnOverride) {
+  write_namespace();
+  EXPECT_EQ(past(), Past());
+  set_duration("alice", 5000);
+  EXPECT_EQ(past(), Past{1000});
+  Request request = alice();
+  (void)find(request);
+  EXPECT_EQ(request.past->changed, clock.now().wall);
+  clock.advance(Millis(100));
+  set_duration("alice", 7000);
+  EXPECT_EQ(past(), (Past{1000, 5000}));
+  clock.advance(Millis(100));
+  set_duration("alice", 5000);
+  EXPECT_EQ(past(), (Past{1000, 7000})) << "not that of the request";
+  request.identifier = "bob";
+  (void)find(request);
+  EXPECT_EQ(request.past, nullptr);
+}
+
+TEST_F(ResolveTest, NamesTheDurationOfADeletedOverride) {
+  write_namespace();
+  set_duration("alice", 5000);
+  clock.advance(Millis(100));
+  delete_override("alice");
+  EXPECT_EQ(past(), Past{5000});
+  EXPECT_EQ(past(Millis(5000)), Past()) << "its own";
+  clock.advance(Millis(100));
+  set_duration("alice", 6000);
+  EXPECT_EQ(past(), (Past{1000, 5000}));
+}
+
+TEST_F(ResolveTest, NamesThePastOfTheMostSpecificOverride) {
+  write_namespace();
+  set_duration("a*", 4000);
+  EXPECT_EQ(past(), Past{1000});
+  clock.advance(Millis(100));
+  set_duration("alice", 5000);
+  EXPECT_EQ(past(), (Past{1000, 4000}));
+  clock.advance(Millis(100));
+  delete_override("alice");
+  EXPECT_EQ(past(), (Past{5000, 1000})) << "again 4000";
+  clock.advance(Millis(100));
+  delete_override("a*");
+  EXPECT_EQ(past(), (Past{5000, 4000}));
+}
+
+TEST_F(ResolveTest, NamesTheDurationBeforeThatOfTheNamespace) {
+  write_namespace();
+  set_default(Millis(2000));
+  EXPECT_EQ(past(), Past{1000});
+  clock.advance(Millis(100));
+  set_default(Millis(3000));
+  EXPECT_EQ(past(), (Past{2000, 1000}));
+  clock.advance(Millis(100));
+  set_default(std::nullopt);
+  EXPECT_EQ(past(), (Past{3000, 2000}));
+  clock.advance(Millis(100));
+  set_default(Millis(3000));
+  set_duration("alice", 5000);
+  EXPECT_EQ(past(), (Past{3000, 1000, 2000})) << "before both changes";
+}
+
+TEST_F(ResolveTest, NamesNoPastOnceItCannotCount) {
+  write_namespace();
+  set_duration("alice", 5000);
+  clock.advance(Millis(2 * 5000) + catalog::kPastSlack);
+  EXPECT_EQ(past(), Past());
+  delete_override("alice");
+  EXPECT_EQ(past(), Past{5000});
+  clock.advance(Millis(2 * 1000) + catalog::kPastSlack);
+  EXPECT_EQ(past(), Past()) << "it has left the shorter window";
+}
+
+TEST_F(ResolveTest, NamesNoPastWithoutTheTimeOfTheChange) {
+  write_namespace();
+  catalog::Override override{.id = catalog::override_id(ns.id, "alice"),
+                             .workspace = workspace,
+                             .namespace_id = ns.id,
+                             .identifier = "alice",
+                             .limit = 5,
+                             .duration = Millis(5000)};
+  write({.row = catalog::row_of(override), .audit = {}});  // of an earlier version
+  EXPECT_EQ(past(), Past());
+  override.deleted = true;
+  write({.row = catalog::row_of(override), .audit = {}});
+  EXPECT_EQ(past(), Past());
+}
+
+TEST_F(ResolveTest, NamesNoPastOfCountsAcrossDurationsAndOfALimitOfZero) {
+  write_namespace();
+  set_duration("alice", 5000);
+  Request request = alice();
+  request.algorithm = Algorithm::kGcra;
+  request.across_durations = true;
+  (void)find(request);
+  EXPECT_EQ(request.past, nullptr);
+  write(catalog::set_override(author_now(), ns,
+                              {.identifier = "alice", .limit = 0, .duration = Millis(6000)},
+                              view().before_override("alice")));
+  EXPECT_EQ(past(), Past());
+}
+
+TEST_F(ResolveTest, NamesNoMoreThanTheLatestDurations) {
+  write_namespace();
+  for (int64_t i = 0; i < 20; ++i) {
+    clock.advance(Millis(10));
+    set_duration("alice", 5000 + i);
+    set_default(Millis(4000 + i));
+  }
+  const Past all = past();
+  EXPECT_EQ(all.size(), PastDurations::kMost);
+  EXPECT_EQ(all[0], 4019) << "what it would have without the override";
 }
 
 TEST_F(ResolveTest, RefusesADeletedNamespace) {

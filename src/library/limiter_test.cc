@@ -20,7 +20,7 @@ namespace {
 using test::ManualClock;
 using test::ManualExecutor;
 
-static_assert(sizeof(Request) == 96);
+static_assert(sizeof(Request) == 104);
 
 Request window_request(std::string_view identifier, Count limit = 10, Count cost = 1) {
   return {.ns = "api",

@@ -19,10 +19,7 @@ using memory::Tuple;
 using memory::TupleKey;
 using memory::WindowCells;
 
-namespace {
-
-// What this region has admitted of a tuple that it counts for other regions, in two windows; all of
-// `units` if it does not.
+// In two windows of the usage tuple.
 Count units_of_region(const memory::TupleStore& tuples, const TupleKey& key, const Tuple& tuple,
                       Instant now, Count units) {
   const memory::Query last = memory::peek_of(tuple, now.wall);
@@ -39,8 +36,6 @@ Count units_of_region(const memory::TupleStore& tuples, const TupleKey& key, con
   }
   return std::min(units, counted);
 }
-
-}  // namespace
 
 Conversion conversion_to(const memory::TupleStore& tuples, const RegionState& region,
                          const TupleKey& key, const memory::Query& query, Instant now,

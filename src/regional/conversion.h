@@ -27,6 +27,11 @@ struct Conversion {
   [[nodiscard]] bool exists() const { return (from | beside) != 0; }
 };
 
+// Of the units of a tuple that is not of the window class, those that this region has admitted; all
+// of them if it does not count them for other regions. The caller holds an epoch guard.
+[[nodiscard]] Count units_of_region(const memory::TupleStore& tuples, const memory::TupleKey& key,
+                                    const memory::Tuple& tuple, Instant now, Count units);
+
 enum class Purpose : uint8_t {
   kCreate,  // a tuple that is created now takes it over
   // The origin is told what an open tuple has taken over. Not from a tuple that is open itself: it

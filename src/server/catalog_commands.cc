@@ -341,8 +341,12 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
         }
         const catalog::Author author = Database::author();
         catalog::Namespace ns = catalog::new_namespace(workspace.record.id, o.name, author.now);
-        if (known != nullptr && !known->record.deleted) ns = known->record;
-        ns.values = o.values();
+        if (known != nullptr) {
+          ns = known->record.deleted ? catalog::new_namespace(known->record, author.now)
+                                     : known->record;
+        }
+        const auto applied = known != nullptr ? known->values.duration : std::nullopt;
+        catalog::replace_values(ns, applied, o.values(), author.now);
         database.write({catalog::set_namespace(
             author, ns, known == nullptr ? "namespace.create" : "namespace.update")});
         fmt::print("{}\n", ns.id);
@@ -374,26 +378,25 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
   in_workspace(delete_namespace);
 
   CLI::App& overrides = family("overrides", "Manage limits of single identifiers");
-  CLI::App& set_override =
-      add(overrides, "set", "Set the limit of an identifier, or of all that match a '*'",
-          [&o](Database& database) {
-            const Millis duration = time_of("--duration", o.duration);
-            if (duration < Millis(1000) || duration > kMaxDuration) {
-              throw CLI::ValidationError("--duration", "must be 1s to 30d");
-            }
-            const NamespaceView& view = database.ns(o.workspace, o.ns);
-            if (view.overrides) {
-              const std::string refusal = view.overrides->refusal_of(o.identifier);
-              if (!refusal.empty()) stop_with(refusal);
-            }
-            const CatalogWrite write = catalog::set_override(Database::author(), view.record,
-                                                             {.identifier = o.identifier,
-                                                              .limit = *o.limit,
-                                                              .duration = duration,
-                                                              .burst = o.burst});
-            database.write({write});
-            fmt::print("{}\n", write.row.id);
-          });
+  CLI::App& set_override = add(
+      overrides, "set", "Set the limit of an identifier, or of all that match a '*'",
+      [&o](Database& database) {
+        const Millis duration = time_of("--duration", o.duration);
+        if (duration < Millis(1000) || duration > kMaxDuration) {
+          throw CLI::ValidationError("--duration", "must be 1s to 30d");
+        }
+        const NamespaceView& view = database.ns(o.workspace, o.ns);
+        if (view.overrides) {
+          const std::string refusal = view.overrides->refusal_of(o.identifier);
+          if (!refusal.empty()) stop_with(refusal);
+        }
+        const CatalogWrite write = catalog::set_override(
+            Database::author(), view.record,
+            {.identifier = o.identifier, .limit = *o.limit, .duration = duration, .burst = o.burst},
+            view.before_override(o.identifier));
+        database.write({write});
+        fmt::print("{}\n", write.row.id);
+      });
   const auto names_override = [&](CLI::App& command) {
     command.add_option("NAMESPACE", o.ns, "By name or id")->required();
     command.add_option("IDENTIFIER", o.identifier, "The identifier; '*' matches any text")

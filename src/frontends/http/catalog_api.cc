@@ -206,7 +206,9 @@ CatalogReply set_override(const CatalogCall& call) {
                                ": the namespace uses sliding_log"});
     return invalid(std::move(problems));
   }
-  reply.writes.push_back(catalog::set_override(author_of(call), ns, values));
+  const auto prior =
+      known != nullptr ? known->before_override(identifier) : catalog::PriorOverride{};
+  reply.writes.push_back(catalog::set_override(author_of(call), ns, values, prior));
   reply.data = JsonObject().add("overrideId", reply.writes.back().row.id).text();
   return reply;
 }
@@ -344,8 +346,11 @@ CatalogReply create_namespace(const CatalogCall& call) {
     return failed(HttpError::kConflict,
                   "the namespace \"" + name + "\" exists: use ratelimit.updateNamespace");
   }
-  catalog::Namespace ns = catalog::new_namespace(call.access.workspace().record.id, name, call.now);
-  ns.values = values;
+  catalog::Namespace ns =
+      known == nullptr ? catalog::new_namespace(call.access.workspace().record.id, name, call.now)
+                       : catalog::new_namespace(known->record, call.now);
+  const auto applied = known == nullptr ? std::nullopt : known->values.duration;
+  catalog::replace_values(ns, applied, values, call.now);
   CatalogReply reply;
   reply.writes.push_back(catalog::set_namespace(author_of(call), ns, "namespace.create"));
   reply.data = JsonObject().add("namespaceId", ns.id).text();
@@ -361,7 +366,7 @@ CatalogReply update_namespace(const CatalogCall& call) {
   const FoundNamespace found = find_namespace(call, Verb::kUpdateNamespace, name);
   if (found.refusal) return *found.refusal;
   catalog::Namespace ns = found.view->record;
-  ns.values = values;
+  catalog::replace_values(ns, found.view->values.duration, values, call.now);
   CatalogReply reply;
   reply.writes.push_back(catalog::set_namespace(author_of(call), ns, "namespace.update"));
   return reply;
