@@ -453,11 +453,11 @@ void HttpSession::multi_limit(std::string_view body) {
     if (scratch_.resolved[i].denies_all) set_limit_of_zero(batch->items[i]);
   }
   service_.http.add_batch(batch->outcome, batch->items);
-  const bool problem = apply_preference(batch->outcome);
-  Bytes unused;
-  const size_t tightest =
-      append_multi_limit_response(problem ? unused : scratch_.body, scratch_.id_state,
-                                  scratch_.many, scratch_.identifiers, scratch_.resolved, *batch);
+  if (!apply_preference(batch->outcome)) {
+    append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many,
+                                scratch_.identifiers, scratch_.resolved, *batch);
+  }
+  const size_t tightest = tightest_of(batch->items);
   append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], batch->items[tightest]);
 }
 
