@@ -488,7 +488,10 @@ void HttpSession::catalog_call(std::string_view body) {
   // Only the operator may learn where the database is.
   const bool shows_error = access_.is_root();
   const auto done = [pending = pending_, wake = wake_, shows_error](const Error* error) {
-    if (error != nullptr) {
+    if (error != nullptr && catalog::is_conflict(*error)) {
+      *pending->reply = {.error = HttpError::kConflict,
+                         .detail = error->detail + ": " + error->fix};
+    } else if (error != nullptr) {
       *pending->reply = {.error = HttpError::kUnavailable,
                          .detail = shows_error ? error->detail + ": " + error->fix
                                                : "the catalog does not answer: send it again"};
