@@ -230,12 +230,7 @@ bool HttpSession::authenticate(const HttpHead& head) {
   }
   if (!known) {
     accepted_.clear();
-    const rules::KeyHash hash = rules::hash_of(given.substr(kScheme.size()));
-    if (service_.keys.contains(hash)) {
-      access_.become_root();
-    } else {
-      access_.become(hash);
-    }
+    access_.become(rules::hash_of(given.substr(kScheme.size())), service_.keys);
   }
   switch (access_.refresh(service_.catalog, scratch_.catalog, now_.wall)) {
     case KeyState::kValid: break;
@@ -266,7 +261,7 @@ bool HttpSession::is_within_rate() {
   const std::optional<Count> per_second = access_.per_second();
   if (!per_second) [[likely]]
     return true;
-  const std::array<Request, 1> request{requests_of_key(access_, 1)};
+  const std::array<Request, 1> request{requests_of_key(access_)};
   service_.backend.check_each(now_, request, scratch_.verdict);
   if (!scratch_.verdict[0] || scratch_.verdict[0]->admitted()) return true;
   fail(HttpError::kTooManyRequests,

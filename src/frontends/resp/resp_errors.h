@@ -20,7 +20,7 @@ inline constexpr std::string_view kHelloAuthRequired =
     "NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>";
 inline constexpr std::string_view kInvalidKey = "WRONGPASS invalid key";
 inline constexpr std::string_view kKeyEnded =
-    "WRONGPASS this key was revoked or has expired: send AUTH with another one";
+    "WRONGPASS this key was revoked or replaced, or has expired: send AUTH with another one";
 inline constexpr std::string_view kKeyUnchecked =
     "TRYAGAIN the catalog does not answer, so this key cannot be checked";
 inline constexpr std::string_view kRootOnly = "NOPERM this command needs the root key";

@@ -25,6 +25,11 @@ bool is_http(Arguments arguments) {
           is("CONNECT") || is("TRACE"));
 }
 
+// Why a key that was valid is not any more.
+std::string_view ended_key(KeyState state) {
+  return state == KeyState::kNoAnswer ? kKeyUnchecked : kKeyEnded;
+}
+
 // Whether a command tells or changes what all tenants share.
 bool concerns_all(Arguments arguments) {
   return is_word(arguments[0], "INFO") || (is_word(arguments[0], "SCRIPT") &&
@@ -139,7 +144,7 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     service_.resp.add_from(FrontendStat::kMissingKey, peer_);
     reply_error(kAuthRequired, out);
   } else if (key_state_ != KeyState::kValid && !is("RESET")) {
-    reply_error(kKeyEnded, out);
+    reply_error(ended_key(key_state_), out);
   } else if (is("PING")) {
     if (arguments.size() > 2) {
       reply_error(wrong_number_of_arguments("ping"), out);
@@ -218,16 +223,15 @@ bool RespSession::is_within_rate() {
   const std::optional<Count> per_second = access_.per_second();
   if (!per_second) [[likely]]
     return true;
-  const std::array<Request, 1> request{requests_of_key(access_, 1)};
+  const std::array<Request, 1> request{requests_of_key(access_)};
   std::array<Result<Verdict>, 1> verdict;
   service_.backend.check_each(now_, request, verdict);
   return !verdict[0] || verdict[0]->admitted();
 }
 
 KeyState RespSession::accept_key(std::string_view key, Instant now) {
-  const rules::KeyHash hash = rules::hash_of(key);
   Access access;
-  if (!service_.keys.contains(hash)) access.become(hash);
+  access.become(rules::hash_of(key), service_.keys);
   const KeyState state = access.refresh(service_.catalog, scratch_.catalog, now.wall);
   if (state != KeyState::kValid) return state;
   access_ = access;
