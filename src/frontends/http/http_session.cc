@@ -172,20 +172,22 @@ const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
     check(head);
     return nullptr;
   }
-  const Route* route = std::find_if(kRoutes.begin(), kRoutes.end(),
-                                    [&](const Route& known) { return known.path == head.path; });
-  if (route == kRoutes.end()) {
+  const auto* const listed = std::find_if(
+      kRoutes.begin(), kRoutes.end(), [&](const Route& each) { return each.path == head.path; });
+  // Not the end of the list, where another route may begin.
+  const Route* route = listed == kRoutes.end() ? nullptr : listed;
+  if (route == nullptr) {
     const auto operations = catalog_operations();
     const auto found = std::ranges::find(operations, head.path, &CatalogOperation::path);
     operation_ = found == operations.end() ? nullptr : &*found;
     if (operation_ != nullptr) route = &kCatalogRoute;
   }
   const bool options = head.method == "OPTIONS";
-  if (route == kRoutes.end() && !(options && head.path == "*")) {
+  if (route == nullptr && !(options && head.path == "*")) {
     fail(HttpError::kUnknownPath, "there is nothing at this path");
     return nullptr;
   }
-  const std::string_view allow = route == kRoutes.end() ? "GET, HEAD, POST, OPTIONS" : route->allow;
+  const std::string_view allow = route == nullptr ? "GET, HEAD, POST, OPTIONS" : route->allow;
   const std::string_view served = allow.substr(0, allow.find(','));
   if (options) {
     status_ = 204;
