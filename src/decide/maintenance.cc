@@ -61,6 +61,15 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
                      "choose the consistency relaxed for tuples to reset, or wait until the "
                      "state is empty"};
   }
+  // The other regions have charged what this one admitted.
+  if (shares_as_region(request.algorithm, request.consistency) && sync_stats().regions > 1) {
+    return Error{.code = ErrorCode::kShared,
+                 .field = "algorithm",
+                 .detail = "algorithm is " + algorithm + ", whose counts other regions have, too",
+                 .fix =
+                     "choose the consistency relaxed for tuples to reset, or wait until the "
+                     "state is empty"};
+  }
   // A tuple that is created again starts empty.
   regional::end_conversion(tuples, context.key, tuples.other_classes(context.key));
   // Batches are short.

@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { MariaDb } from './mariadb.mjs';
-import { freePort, until } from './region.mjs';
+import { clientOf, freePort, until } from './region.mjs';
 import { kRootKey, startServer, weir } from './server.mjs';
 
 const kHour = 3_600_000; // ms
+const kDay = 86_400; // s
 const mariadb = new MariaDb();
 let database;
 let nodes;
@@ -137,6 +138,24 @@ test('a reset applies on all nodes', async () => {
       const { remaining } = await ok(node, 'ratelimit.peek', body);
       return remaining === 2;
     });
+  }
+});
+
+// The regions have no Redis: each server is one.
+test('DEL resets a key of CL.THROTTLE in all regions', async () => {
+  const clients = nodes.map(clientOf);
+  try {
+    const throttle = (client, cost) => client.call('CL.THROTTLE', 'abroad', 4, 5, kDay, cost);
+    const left = async (client) => (await throttle(client, 0))[2];
+    const [eu, us] = clients;
+    await throttle(us, 1);
+    await throttle(eu, 4);
+    await until('the other region', async () => (await left(us)) === 0 && (await left(eu)) === 0);
+    assert.equal(await us.del('abroad'), 1);
+    assert.equal(await left(us), 5, 'at once where it was reset');
+    await until('the reset', async () => (await left(eu)) === 5);
+  } finally {
+    for (const client of clients) client.disconnect();
   }
 });
 
