@@ -19,6 +19,7 @@ enum class ErrorCode : uint8_t {
   kInvalidArgument,  // a mistake of the caller: `field` names it, `fix` says the valid range
   kUnavailable,      // a store could not be reached
   kTimeout,          // a store did not answer in time
+  kShared,           // a reset of counts that other processes have, too
 };
 
 enum class Retry : uint8_t { kPointless, kMayHelp };

@@ -176,9 +176,10 @@ class WEIR_EXPORT Limiter {
   [[nodiscard]] bool has_ledger() const { return has_ledger_; }
 
   // Clears the count of a tuple in this process. Only the names, the duration and the algorithm
-  // of the request matter. True: there was a count. An Error for fixed_window and sliding_window
-  // with an origin or a ledger, whose counters only grow; also if the table is full and the tuple
-  // is counted together with others.
+  // of the request matter. True: there was a count. An Error with kShared for fixed_window and
+  // sliding_window with an origin or a ledger, whose counters only grow, for what an origin keeps,
+  // and for what other regions count, too; an Error also if the table is full and the tuple is
+  // counted together with others.
   Result<bool> reset(Instant now, const Request& request);
 
   // The consistency of requests that do not set one.

@@ -59,11 +59,9 @@ void Catalog::stop() {
 }
 
 void Catalog::configure(ConfiguredNamespaces configured) {
-  {
-    const base::MutexLock lock(mutex_);
-    builder_.configure(std::move(configured), configured_ ? clock_.now().wall : WallTime{});
-    configured_ = true;
-  }
+  const base::MutexLock lock(build_mutex_);
+  builder_.configure(std::move(configured), configured_ ? clock_.now().wall : WallTime{});
+  configured_ = true;
   publish();
 }
 
@@ -96,28 +94,11 @@ void Catalog::write(std::vector<CatalogWrite> writes, Executor& home, WriteHandl
 }
 
 void Catalog::create_namespace(std::string_view workspace, std::string_view name,
-                               std::string actor) {
-  if (!store_) return;
-  Namespace ns{.id = namespace_id(workspace, name),
-               .workspace = std::string(workspace),
-               .name = std::string(name),
-               .values = {},
-               .created = clock_.now().wall};
-  CatalogWrite write{.row = row_of(ns),
-                     .existing = Existing::kKeep,
-                     .audit = {.workspace = ns.workspace,
-                               .actor = std::move(actor),
-                               .action = "namespace.create",
-                               .target = ns.id,
-                               .detail = "by the first request"}};
-  {
-    const base::MutexLock lock(mutex_);
-    if (creates_.size() >= options_.max_creates) return;
-    if (!creating_.emplace(ns.workspace, ns.name).second) return;
-    creates_.push_back(std::move(write));
-    if (creates_.size() > 1) return;  // a task will write it, too
-  }
-  thread_.post([this] { run_creates(); });
+                               std::string_view actor) {
+  if (!store_ || !creations_.add(workspace, name, actor)) return;
+  // The task that drains clears the flag first, so a creation behind it has a task of its own.
+  if (creations_posted_.exchange(true, std::memory_order_acq_rel)) return;
+  thread_.post([this] { run_creations(); });
 }
 
 void Catalog::read_audit(std::string workspace, uint64_t before, size_t most, Executor& home,
@@ -141,26 +122,36 @@ void Catalog::tick() {
   const MonoTime now = clock_.now().mono;
   (void)poll(now);
   if (now - cleaned_at_ >= kCleanEvery) clean();
+  {
+    const base::MutexLock lock(build_mutex_);
+    free_retired();
+  }
   thread_.post_at(clock_.now().mono + options_.poll, [this] { tick(); });
 }
 
 std::unique_ptr<Error> Catalog::poll_once() {
-  return store_ ? poll(clock_.now().mono) : nullptr;
+  if (!store_) return nullptr;
+  run_writes();
+  run_creations();
+  return poll(clock_.now().mono);
 }
 
 std::unique_ptr<Error> Catalog::poll(MonoTime now) {
   const bool missed =
       state() != CatalogState::kLoading && now - polled_at_ >= Nanos(options_.kept_deleted) / 2;
-  const auto head = store_->revision();
-  if (!head) {
-    note(&head.error());
-    return std::make_unique<Error>(head.error());
+  const auto heads = store_->read_heads(read_to_.revision);
+  if (!heads) {
+    note(&heads.error());
+    return std::make_unique<Error>(heads.error());
   }
-  // A smaller revision: another database has replaced this one.
-  const bool again = missed || *head < read_to_.revision;
-  CatalogPosition at = again ? CatalogPosition{} : read_to_;
+  const CatalogHead last = heads->last;
+  // Another nonce: another database, or an older backup of this one, has replaced it.
+  const bool again = missed || heads->known_nonce != read_to_.nonce;
+  CatalogPosition at;
+  // Behind all rows of this revision.
+  if (!again) at = {.revision = read_to_.revision, .id = "\xff"};
   std::vector<CatalogRow> rows;
-  for (bool more = at.revision < *head; more;) {
+  for (bool more = at.revision < last.revision; more;) {
     auto page = store_->read_after(at, options_.page);
     if (!page) {
       note(&page.error());
@@ -170,15 +161,13 @@ std::unique_ptr<Error> Catalog::poll(MonoTime now) {
     for (CatalogRow& row : *page) rows.push_back(std::move(row));
     if (!rows.empty()) at = {.revision = rows.back().revision, .id = rows.back().id};
   }
-  // Behind all rows of this revision.
-  read_to_ = at.revision >= *head ? at : CatalogPosition{.revision = *head, .id = "\xff"};
+  // Rows of a later revision are read once more: its nonce is not known.
+  read_to_ = last;
   polled_at_ = now;
   if (!rows.empty() || again) {
-    {
-      const base::MutexLock lock(mutex_);
-      if (again) builder_.clear();
-      for (const CatalogRow& row : rows) builder_.apply(row);
-    }
+    const base::MutexLock lock(build_mutex_);
+    if (again) builder_.clear();
+    for (const CatalogRow& row : rows) builder_.apply(row);
     publish();
   }
   note(nullptr);
@@ -209,24 +198,45 @@ void Catalog::run_writes() {
 }
 
 // In one transaction, so that many of them do not delay the changes of administrators.
-void Catalog::run_creates() {
-  std::vector<CatalogWrite> creates;
-  {
-    const base::MutexLock lock(mutex_);
-    creates.swap(creates_);
+void Catalog::run_creations() {
+  creations_posted_.store(false, std::memory_order_release);
+  const CreationQueue::Drained drained = creations_.drain();
+  if (drained.creations.empty()) return;
+  std::vector<CatalogWrite> writes;
+  for (const CreationQueue::Creation& each : drained.creations) {
+    Namespace ns{.id = namespace_id(each.workspace, each.name),
+                 .workspace = each.workspace,
+                 .name = each.name,
+                 .values = {},
+                 .created = clock_.now().wall};
+    writes.push_back({.row = row_of(ns),
+                      .existing = Existing::kKeep,
+                      .audit = {.workspace = ns.workspace,
+                                .actor = each.actor,
+                                .action = "namespace.create",
+                                .target = ns.id,
+                                .detail = "by the first request"}});
   }
-  if (creates.empty()) return;
-  const auto written = store_->write(creates);
+  const auto written = store_->write(writes);
   note(written ? nullptr : &written.error());
   (void)poll(clock_.now().mono);
-  const base::MutexLock lock(mutex_);
-  for (const CatalogWrite& each : creates) creating_.erase({each.row.workspace, each.row.name});
+  creations_.release(drained);
 }
 
 void Catalog::publish() {
-  const base::MutexLock lock(mutex_);
-  snapshot_ = builder_.build();
-  version_.fetch_add(1, std::memory_order_release);
+  auto next = builder_.build();
+  {
+    const base::MutexLock lock(mutex_);
+    next.swap(snapshot_);
+  }
+  free_retired();
+  retired_.push_back(std::move(next));
+  version_.fetch_add(1, std::memory_order_release);  // publishes the snapshot
+}
+
+void Catalog::free_retired() {
+  // Nobody can take another reference.
+  std::erase_if(retired_, [](const auto& each) { return each.use_count() == 1; });
 }
 
 void Catalog::note(const Error* error) {
@@ -238,8 +248,11 @@ void Catalog::note(const Error* error) {
 }
 
 void Catalog::clean() {
-  cleaned_at_ = clock_.now().mono;
-  (void)store_->clean(clock_.now().wall - options_.kept_deleted);
+  const Instant now = clock_.now();
+  cleaned_at_ = now.mono;
+  (void)store_->clean(now.wall - options_.kept_deleted);
+  const base::MutexLock lock(build_mutex_);
+  if (builder_.forget_resets(now.wall)) publish();
 }
 
 }  // namespace weir::catalog

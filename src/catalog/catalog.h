@@ -17,6 +17,7 @@
 
 #include "base/mutex.h"
 #include "catalog/catalog_store.h"
+#include "catalog/creation_queue.h"
 #include "catalog/snapshot.h"
 #include "platform/thread_executor.h"
 #include "weir/clock.h"
@@ -40,7 +41,6 @@ class Catalog {
     Millis kept_deleted{std::chrono::hours(24)};
     size_t page = 1000;
     size_t max_queued = 1000;  // writes
-    size_t max_creates = 100;  // of namespaces, by requests; written together
   };
 
   // Without a store if `store` is null.
@@ -68,13 +68,15 @@ class Catalog {
   // Writes in one transaction, applies the change to the snapshot, then calls `done` on `home`.
   using WriteHandler = UniqueFunction<void(Result<uint64_t>)>;
   void write(std::vector<CatalogWrite> writes, Executor& home, WriteHandler done);
-  // Creates a namespace that a request named, in the background; gives up if too many wait.
-  void create_namespace(std::string_view workspace, std::string_view name, std::string actor);
+  // Creates a namespace that a request named, in the background; gives up if too many wait. Never
+  // waits for the store.
+  void create_namespace(std::string_view workspace, std::string_view name, std::string_view actor);
   using AuditHandler = UniqueFunction<void(Result<std::vector<AuditEntry>>)>;
   void read_audit(std::string workspace, uint64_t before, size_t most, Executor& home,
                   AuditHandler done);
 
-  // One poll, for tests and for programs without a thread. Not between start() and stop().
+  // Writes what waits, and polls; for tests and for programs without a thread. Not between start()
+  // and stop().
   [[nodiscard]] std::unique_ptr<Error> poll_once();
 
  private:
@@ -87,8 +89,10 @@ class Catalog {
   void tick();
   [[nodiscard]] std::unique_ptr<Error> poll(MonoTime now);
   void run_writes();
-  void run_creates();
-  void publish();
+  void run_creations();
+  void publish() WEIR_REQUIRES(build_mutex_);
+  // Frees old snapshots that nobody uses any more.
+  void free_retired() WEIR_REQUIRES(build_mutex_);
   void note(const Error* error);
   void clean();
 
@@ -96,20 +100,27 @@ class Catalog {
   const Options options_;
   const std::unique_ptr<CatalogStore> store_;
 
+  // Held while snapshots are built, which may take long. Requests never take it.
+  base::StdMutex build_mutex_;
+  SnapshotBuilder builder_ WEIR_GUARDED_BY(build_mutex_);
+  bool configured_ WEIR_GUARDED_BY(build_mutex_) = false;  // at least once
+  // So that no request frees a large snapshot.
+  std::vector<std::shared_ptr<const Snapshot>> retired_ WEIR_GUARDED_BY(build_mutex_);
+
+  // Held to copy or to swap only.
   mutable base::StdMutex mutex_;
   std::shared_ptr<const Snapshot> snapshot_ WEIR_GUARDED_BY(mutex_);
   std::vector<Write> writes_ WEIR_GUARDED_BY(mutex_);
-  std::vector<CatalogWrite> creates_ WEIR_GUARDED_BY(mutex_);  // of namespaces, by requests
-  std::set<std::pair<std::string, std::string>> creating_ WEIR_GUARDED_BY(mutex_);
   std::string last_error_ WEIR_GUARDED_BY(mutex_);
-  SnapshotBuilder builder_ WEIR_GUARDED_BY(mutex_);
-  bool configured_ WEIR_GUARDED_BY(mutex_) = false;  // at least once
+
+  CreationQueue creations_;
+  std::atomic<bool> creations_posted_{false};  // a task will drain them
   std::atomic<uint64_t> version_{1};
   std::atomic<CatalogState> state_;
   std::atomic<bool> running_{false};
 
   // Of the thread.
-  CatalogPosition read_to_;
+  CatalogHead read_to_;
   MonoTime polled_at_{};
   MonoTime cleaned_at_{};
 

@@ -178,8 +178,7 @@ CatalogRow to_row(const Reset& reset) {
           .workspace = reset.workspace,
           .parent = reset.namespace_id,
           .name = reset.identifier,
-          .body = body.take(),
-          .deleted = reset.deleted};
+          .body = body.take()};
 }
 
 std::optional<Record> to_key(const CatalogRow& row, const Fields& fields) {
@@ -248,8 +247,7 @@ std::optional<Record> to_reset(const CatalogRow& row, const Fields& fields) {
                .namespace_id = row.parent,
                .identifier = row.name,
                .epoch = *epoch,
-               .kept_until = *kept_until,
-               .deleted = row.deleted};
+               .kept_until = *kept_until};
 }
 
 // 24 letters and digits from a hash: 120 bits.

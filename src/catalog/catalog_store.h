@@ -16,10 +16,25 @@ namespace weir::catalog {
 
 enum class Existing : uint8_t { kReplace, kKeep };
 
+// Whether a write has failed because a row was not the expected one.
+[[nodiscard]] inline bool is_conflict(const Error& error) {
+  return error.code == ErrorCode::kInvalidArgument && error.field == "expected";
+}
+
 struct CatalogWrite {
   CatalogRow row = {};
   Existing existing = Existing::kReplace;  // what happens to a row with the same id
   AuditEntry audit = {};                   // revision and time are set by the store
+  // Set: the transaction fails unless the store has this row, of any revision, when it writes.
+  std::optional<CatalogRow> expected = {};
+};
+
+// The last transaction of a store. The nonce is random: another database, or an older backup that
+// was written to again, has another one for the same revision.
+struct CatalogHead {
+  uint64_t revision = 0;  // 0: none
+  uint64_t nonce = 0;
+  friend bool operator==(const CatalogHead&, const CatalogHead&) = default;
 };
 
 // Where a page of rows ends.
@@ -34,11 +49,16 @@ class CatalogStore {
   virtual ~CatalogStore() = default;
 
   // Writes all rows in one transaction; returns its revision. Transactions have growing revisions
-  // in the order of their commits.
+  // in the order of their commits. The error may be a conflict.
   [[nodiscard]] virtual Result<uint64_t> write(std::span<const CatalogWrite> writes) = 0;
 
-  // The revision of the last transaction.
-  [[nodiscard]] virtual Result<uint64_t> revision() = 0;
+  // The last transaction, and the nonce that the transaction with the revision `known` has now; 0
+  // if there is none.
+  struct Heads {
+    CatalogHead last = {};
+    uint64_t known_nonce = 0;
+  };
+  [[nodiscard]] virtual Result<Heads> read_heads(uint64_t known) = 0;
   // The rows behind a position, in the order of revision and id.
   [[nodiscard]] virtual Result<std::vector<CatalogRow>> read_after(const CatalogPosition& position,
                                                                    size_t most) = 0;

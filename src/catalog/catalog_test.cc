@@ -46,11 +46,50 @@ Count limit_in(const Catalog& catalog, const std::string& identifier) {
 TEST(SqlCatalog, NumbersItsTransactions) {
   const File file;
   const auto store = file.open();
-  EXPECT_EQ(store->revision().value(), 0U);
+  EXPECT_EQ(store->read_heads(0)->last, CatalogHead{});
   for (uint64_t i = 1; i <= 3; ++i) {
     EXPECT_EQ(store->write(std::vector{override_of("a", i)}).value(), i);
   }
-  EXPECT_EQ(file.open()->revision().value(), 3U);
+  EXPECT_EQ(file.open()->read_heads(0)->last.revision, 3U);
+}
+
+TEST(SqlCatalog, GivesEachTransactionARandomNonce) {
+  const File file;
+  const auto store = file.open();
+  std::set<uint64_t> nonces;
+  for (uint64_t i = 1; i <= 20; ++i) {
+    ASSERT_TRUE(store->write(std::vector{override_of("a", i), override_of("b", i)}));
+    const auto heads = store->read_heads(i);
+    EXPECT_EQ(heads->last.nonce, heads->known_nonce);
+    EXPECT_TRUE(nonces.insert(heads->known_nonce).second);
+  }
+  EXPECT_TRUE(nonces.contains(store->read_heads(1)->known_nonce));
+  EXPECT_FALSE(nonces.contains(0));
+  EXPECT_EQ(store->read_heads(21)->known_nonce, 0U);
+}
+
+TEST(SqlCatalog, RotatesAKeyOnlyIfNobodyHasChangedIt) {
+  const File file;
+  const auto store = file.open();
+  const NewKey key = create_key(kAuthor, {.workspace = kHome, .name = "k"}, {1, 2, 3});
+  ASSERT_TRUE(store->write(std::vector{key.write}));
+  const Rotation first = rotate_key(kAuthor, key.key, Millis(5000), {4, 5, 6});
+  ASSERT_TRUE(store->write(std::vector{first.fresh.write, first.old}));
+  // Another process still knows the key as it was before.
+  const Rotation late = rotate_key(kAuthor, key.key, Millis(5000), {7, 8, 9});
+  const auto refused = store->write(std::vector{late.fresh.write, late.old});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(is_conflict(refused.error()));
+  const Key old = std::get<Key>(*record_of(first.old.row));
+  ASSERT_TRUE(store->write(std::vector{revoke_key(kAuthor, old)}));
+  const Rotation revoked = rotate_key(kAuthor, old, Millis(0), {10, 11, 12});
+  EXPECT_FALSE(store->write(std::vector{revoked.fresh.write, revoked.old}));
+  const Rotation unknown = rotate_key(kAuthor, late.fresh.key, Millis(0), {13, 14, 15});
+  EXPECT_FALSE(store->write(std::vector{unknown.fresh.write, unknown.old}));
+  // Nothing of the refused changes was written.
+  EXPECT_EQ(store->read_after({}, 10)->size(), 2U);
+  EXPECT_EQ(store->read_audit(kHome, 100, 10)->size(), 4U);
+  EXPECT_EQ(store->read_heads(0)->last.revision, 3U);
 }
 
 TEST(SqlCatalog, ReadsRowsInTheOrderOfTheirChangePageByPage) {
@@ -179,25 +218,26 @@ TEST(Catalog, ReadsAllAgainAfterALongSilenceAndForgetsWhatWasRemoved) {
   EXPECT_EQ(limit_in(catalog, "a"), 0U);
 }
 
+// A store that can be exchanged, as a restored backup is.
+struct Switch final : CatalogStore {
+  CatalogStore* now = nullptr;
+  Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
+    return now->write(writes);
+  }
+  Result<Heads> read_heads(uint64_t known) override { return now->read_heads(known); }
+  Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
+    return now->read_after(at, most);
+  }
+  Result<std::vector<AuditEntry>> read_audit(const std::string& workspace, uint64_t before,
+                                             size_t most) override {
+    return now->read_audit(workspace, before, most);
+  }
+  Result<size_t> clean(WallTime before) override { return now->clean(before); }
+};
+
 TEST(Catalog, ReadsAllAgainIfTheDatabaseWasReplaced) {
   const File file;
   const File another;
-  // A store that can be exchanged, as a restored backup is.
-  struct Switch final : CatalogStore {
-    CatalogStore* now = nullptr;
-    Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
-      return now->write(writes);
-    }
-    Result<uint64_t> revision() override { return now->revision(); }
-    Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
-      return now->read_after(at, most);
-    }
-    Result<std::vector<AuditEntry>> read_audit(const std::string& workspace, uint64_t before,
-                                               size_t most) override {
-      return now->read_audit(workspace, before, most);
-    }
-    Result<size_t> clean(WallTime before) override { return now->clean(before); }
-  };
   const auto first = file.open();
   const auto second = another.open();
   const CatalogWrite ns = set_namespace(kAuthor, api(), "namespace.create");
@@ -214,6 +254,36 @@ TEST(Catalog, ReadsAllAgainIfTheDatabaseWasReplaced) {
   EXPECT_EQ(limit_in(catalog, "b"), 2U);
 }
 
+// The backup is written to before this process polls again, so that its revision is the same or
+// larger.
+TEST(Catalog, ReadsAllAgainIfAnOlderBackupHasOvertakenIt) {
+  for (const int later : {0, 5}) {
+    const File file;
+    const File another;
+    const auto first = file.open();
+    const auto second = another.open();
+    const CatalogWrite ns = set_namespace(kAuthor, api(), "namespace.create");
+    ASSERT_TRUE(first->write(std::vector{ns}));
+    ASSERT_TRUE(first->write(std::vector{override_of("lost", 1)}));
+    ASSERT_TRUE(second->write(std::vector{ns}));
+    ASSERT_TRUE(second->write(std::vector{override_of("b", 2)}));
+    for (int i = 0; i < later; ++i) ASSERT_TRUE(second->write(std::vector{override_of("c", 3)}));
+    auto exchanged = std::make_unique<Switch>();
+    Switch& store = *exchanged;
+    store.now = first.get();
+    Catalog catalog(file.clock, std::move(exchanged));
+    EXPECT_EQ(catalog.poll_once(), nullptr);
+    EXPECT_EQ(limit_in(catalog, "lost"), 1U);
+    store.now = second.get();
+    EXPECT_EQ(catalog.poll_once(), nullptr);
+    EXPECT_EQ(limit_in(catalog, "lost"), 0U);
+    EXPECT_EQ(limit_in(catalog, "b"), 2U);
+    const uint64_t version = catalog.version();
+    EXPECT_EQ(catalog.poll_once(), nullptr);
+    EXPECT_EQ(catalog.version(), version) << "it reads all once";
+  }
+}
+
 TEST(Catalog, KeepsItsSnapshotWhileTheStoreFails) {
   const File file;
   struct Failing final : CatalogStore {
@@ -226,9 +296,9 @@ TEST(Catalog, KeepsItsSnapshotWhileTheStoreFails) {
       if (fails) return error();
       return inner->write(writes);
     }
-    Result<uint64_t> revision() override {
+    Result<Heads> read_heads(uint64_t known) override {
       if (fails) return error();
-      return inner->revision();
+      return inner->read_heads(known);
     }
     Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
       return inner->read_after(at, most);

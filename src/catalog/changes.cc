@@ -188,7 +188,8 @@ Rotation rotate_key(const Author& author, const Key& key, Millis grace, const Ke
   old.expires = std::min(author.now + grace, key.expires.value_or(WallTime::max()));
   rotation.old = {.row = row_of(old),
                   .audit = entry_of(author, key.workspace, "key.rotate", key.id,
-                                    "replaced by " + rotation.fresh.key.id)};
+                                    "replaced by " + rotation.fresh.key.id),
+                  .expected = row_of(key)};
   return rotation;
 }
 

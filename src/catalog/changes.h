@@ -77,7 +77,8 @@ using KeyBits = std::array<uint64_t, 3>;  // random
 [[nodiscard]] NewKey create_key(const Author& author, const KeyValues& values, const KeyBits& bits);
 [[nodiscard]] CatalogWrite revoke_key(const Author& author, const Key& key);
 
-// A new key with the same rights. The old one ends after `grace`.
+// A new key with the same rights. The old one ends after `grace`. Both are written together; that
+// fails if the old one was changed or revoked meanwhile.
 struct Rotation {
   NewKey fresh;
   CatalogWrite old;

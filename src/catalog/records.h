@@ -111,7 +111,6 @@ struct Reset {
   std::string identifier = {};
   uint64_t epoch = 0;
   WallTime kept_until{};  // its last tuple has expired by then
-  bool deleted = false;
   friend bool operator==(const Reset&, const Reset&) = default;
 };
 

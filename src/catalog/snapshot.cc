@@ -183,11 +183,24 @@ void SnapshotBuilder::apply(const Reset& reset) {
   mark(reset.workspace, reset.namespace_id);
   NamespaceState& state = namespaces_[reset.workspace][reset.namespace_id];
   state.resets_changed = true;
-  if (reset.deleted) {
-    state.resets.erase(reset.id);
-  } else {
-    state.resets[reset.id] = reset;
+  state.resets[reset.id] = reset;
+}
+
+bool SnapshotBuilder::forget_resets(WallTime now) {
+  bool any = false;
+  for (auto& [workspace, namespaces] : namespaces_) {
+    for (auto& [id, state] : namespaces) {
+      const size_t removed = std::erase_if(state.resets, [&](const auto& each) {
+        if (each.second.kept_until > now) return false;
+        revisions_.erase(each.first);
+        return true;
+      });
+      if (removed == 0) continue;
+      any = state.resets_changed = true;
+      mark(workspace, id);
+    }
   }
+  return any;
 }
 
 // What the catalog says, and for the rest what the file says.

@@ -96,6 +96,8 @@ class SnapshotBuilder {
   void configure(ConfiguredNamespaces configured, WallTime now = {});
   // The rows of earlier calls are forgotten.
   void clear();
+  // Removes the resets that are kept until `now` or less. True: there were some.
+  bool forget_resets(WallTime now);
 
   [[nodiscard]] std::shared_ptr<const Snapshot> build();
 

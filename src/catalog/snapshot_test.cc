@@ -262,5 +262,33 @@ TEST(Snapshot, TakesValuesOfTheFileWhereTheCatalogHasNone) {
   EXPECT_EQ(values("api").limit, 20U);
 }
 
+TEST(Snapshot, ForgetsResetsThatHaveExpired) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("n");
+  builder.apply(at(1, ns));
+  const auto reset = [&](const std::string& identifier, int64_t kept_until) {
+    return at(2, Reset{.id = reset_id(ns.id, identifier),
+                       .workspace = kWorkspace,
+                       .namespace_id = ns.id,
+                       .identifier = identifier,
+                       .epoch = 1,
+                       .kept_until = WallTime(Millis(kept_until))});
+  };
+  builder.apply(reset("a", 10));
+  builder.apply(reset("b", 20));
+  const auto resets = [&] {
+    const auto snapshot = builder.build();
+    const auto& view = *snapshot->find_workspace(kWorkspace)->find("n");
+    return view.resets ? view.resets->size() : 0;
+  };
+  EXPECT_EQ(resets(), 2U);
+  EXPECT_FALSE(builder.forget_resets(WallTime(Millis(9))));
+  EXPECT_TRUE(builder.forget_resets(WallTime(Millis(10))));
+  EXPECT_EQ(resets(), 1U);
+  EXPECT_TRUE(builder.forget_resets(WallTime(Millis(20))));
+  EXPECT_EQ(resets(), 0U);
+  EXPECT_FALSE(builder.forget_resets(WallTime(Millis(99))));
+}
+
 }  // namespace
 }  // namespace weir::catalog

@@ -1,11 +1,14 @@
 #include "catalog/sql_catalog.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "ledgers/sql/mysql_link.h"
 #include "ledgers/sql/schema.h"
 #include "ledgers/sql/sql_errors.h"
 #include "ledgers/sql/sqlite_link.h"
+#include "platform/entropy.h"
 
 namespace weir::catalog {
 namespace {
@@ -32,22 +35,31 @@ class SqlCatalog final : public CatalogStore {
 
   Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
     uint64_t revision = 0;
-    std::optional<SqlFailure> failure;
+    std::optional<Error> error;
     for (int tries = 0; tries < kMaxTries; ++tries) {
-      failure = try_write(writes, revision);
-      if (!failure || failure->kind != LedgerError::kDeadlock) break;
+      bool again = false;
+      error = try_write(writes, revision, again);
+      if (!again) break;
     }
-    if (failure) return error_of(*failure);
+    if (error) return std::move(*error);
     return revision;
   }
 
-  Result<uint64_t> revision() override {
-    uint64_t revision = 0;
-    const SqlStatement read{.sql = "SELECT revision FROM weir_catalog_head WHERE id = 0"};
-    const auto failure =
-        run({&read, 1}, [&](size_t, const SqlRow& row) { revision = amount(row, 0); });
+  Result<Heads> read_heads(uint64_t known) override {
+    Heads heads;
+    // The nonce of a transaction is the position of its first entry in the audit log.
+    const SqlStatement read{
+        .sql =
+            "SELECT revision, (SELECT MIN(position) FROM weir_audit WHERE weir_audit.revision ="
+            " weir_catalog_head.revision), (SELECT MIN(position) FROM weir_audit WHERE"
+            " weir_audit.revision = ?) FROM weir_catalog_head WHERE id = 0",
+        .values = {static_cast<int64_t>(known)}};
+    const auto failure = run({&read, 1}, [&](size_t, const SqlRow& row) {
+      heads = {.last = {.revision = amount(row, 0), .nonce = amount(row, 1)},
+               .known_nonce = amount(row, 2)};
+    });
     if (failure) return error_of(*failure);
-    return revision;
+    return heads;
   }
 
   Result<std::vector<CatalogRow>> read_after(const CatalogPosition& position,
@@ -121,8 +133,9 @@ class SqlCatalog final : public CatalogStore {
     return sqlite_ ? "weir_now()" : "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
   }
 
-  // In two messages: the values of the second one contain the revision.
-  std::optional<SqlFailure> try_write(std::span<const CatalogWrite> writes, uint64_t& revision) {
+  // In several messages: the values of the last one contain the revision.
+  std::optional<Error> try_write(std::span<const CatalogWrite> writes, uint64_t& revision,
+                                 bool& again) {
     const SqlStatement begin[] = {
         {.sql = sqlite_ ? "BEGIN IMMEDIATE" : "START TRANSACTION"},
         {.sql = "UPDATE weir_catalog_head SET revision = revision + 1 WHERE id = 0"},
@@ -132,11 +145,45 @@ class SqlCatalog final : public CatalogStore {
       failure = SqlFailure{.kind = LedgerError::kMissingTables,
                            .detail = "the table weir_catalog_head is empty"};
     }
-    if (!failure) failure = write_rows(writes, revision);
-    if (failure) {
-      const SqlStatement undo{.sql = "ROLLBACK"};
-      (void)link_->run({&undo, 1}, {}, SqlLink::Connection::kSame);
+    bool as_expected = true;
+    if (!failure) failure = compare_rows(writes, as_expected);
+    if (!failure && as_expected) failure = write_rows(writes, revision);
+    if (!failure && as_expected) return std::nullopt;
+    const SqlStatement undo{.sql = "ROLLBACK"};
+    (void)link_->run({&undo, 1}, {}, SqlLink::Connection::kSame);
+    if (!failure) {
+      return Error{.code = ErrorCode::kInvalidArgument,
+                   .field = "expected",
+                   .detail = "the record was changed or deleted meanwhile",
+                   .fix = "read it again"};
     }
+    again = failure->kind == LedgerError::kDeadlock;
+    return error_of(*failure);
+  }
+
+  // Whether the rows are those that the writes expect. The head is locked, so they stay so.
+  std::optional<SqlFailure> compare_rows(std::span<const CatalogWrite> writes, bool& as_expected) {
+    std::vector<const CatalogRow*> expected;
+    std::vector<SqlStatement> reads;
+    for (const CatalogWrite& write : writes) {
+      if (!write.expected) continue;
+      expected.push_back(&*write.expected);
+      reads.push_back({.sql = "SELECT workspace, parent, name, body, deleted FROM weir_catalog"
+                              " WHERE id = ?",
+                       .values = {std::string_view(write.expected->id)}});
+    }
+    if (reads.empty()) return std::nullopt;
+    std::vector<bool> same(reads.size());
+    auto failure = link_->run(
+        reads,
+        [&](size_t at, const SqlRow& row) {
+          const CatalogRow& is = *expected[at];
+          same[at] = row.bytes(0) == is.workspace && row.bytes(1) == is.parent &&
+                     row.bytes(2) == is.name && row.bytes(3) == is.body &&
+                     (row.number(4).value_or(0) != 0) == is.deleted;
+        },
+        SqlLink::Connection::kSame);
+    as_expected = std::ranges::all_of(same, std::identity());
     return failure;
   }
 
@@ -167,7 +214,7 @@ class SqlCatalog final : public CatalogStore {
         now() + ",?,?,?,?,?)";
     std::vector<SqlStatement> statements;
     const auto number = static_cast<int64_t>(revision);
-    int64_t position = 0;
+    int64_t position = first_position();
     for (const CatalogWrite& write : writes) {
       const CatalogRow& row = write.row;
       statements.push_back(
@@ -185,6 +232,12 @@ class SqlCatalog final : public CatalogStore {
     }
     statements.push_back({.sql = "COMMIT"});
     return link_->run(statements, {}, SqlLink::Connection::kSame);
+  }
+
+  // Random, so that it is the nonce of the transaction, with space for those behind it.
+  [[nodiscard]] static int64_t first_position() {
+    constexpr unsigned kBitsBehind = 20;
+    return static_cast<int64_t>((platform::entropy() >> 24 | 1) << kBitsBehind);
   }
 
   std::optional<SqlFailure> run(std::span<const SqlStatement> statements,

@@ -2,7 +2,8 @@
 //
 // A write first raises the revision, which is one row. Its lock makes other writes wait until the
 // commit: so revisions grow in the order of the commits, and a reader that has seen a revision has
-// missed nothing before it.
+// missed nothing before it. The entries of a write in the audit log are numbered from a random
+// position, by which a reader recognizes the write.
 
 #pragma once
 

@@ -519,6 +519,7 @@ TEST_P(EveryAlgorithm, IsResetInASharedScopeOnlyIfItsCountsAreLocal) {
   const std::string algorithm(to_string(GetParam()));
   const auto refused = engine->reset(clock.now(), request);
   ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kShared);
   EXPECT_EQ(refused.error().field, merged ? "algorithm" : "consistency");
   EXPECT_EQ(
       refused.error().detail,

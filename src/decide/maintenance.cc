@@ -43,7 +43,8 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
   const RequestContext context(now, request, tuples.hash);
   const std::string algorithm(to_string(request.algorithm));
   if (context.cell_class() == CellClass::kWindow && tuples.is_shared()) {
-    return Error{.field = "algorithm",
+    return Error{.code = ErrorCode::kShared,
+                 .field = "algorithm",
                  .detail = "algorithm is " + algorithm +
                            ", whose counts at the origin or in the ledger only grow",
                  .fix =
@@ -52,9 +53,19 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
   }
   if (is_decided_exactly(request.algorithm, request.consistency, Waiting::kPossible)) {
     const Consistency consistency = consistency_of(request.consistency, Waiting::kPossible);
-    return Error{.field = "consistency",
+    return Error{.code = ErrorCode::kShared,
+                 .field = "consistency",
                  .detail = "consistency is " + std::string(to_string(consistency)) +
                            ", so the origin keeps the state of " + algorithm + " tuples",
+                 .fix =
+                     "choose the consistency relaxed for tuples to reset, or wait until the "
+                     "state is empty"};
+  }
+  // The other regions have charged what this one admitted.
+  if (shares_as_region(request.algorithm, request.consistency) && sync_stats().regions > 1) {
+    return Error{.code = ErrorCode::kShared,
+                 .field = "algorithm",
+                 .detail = "algorithm is " + algorithm + ", whose counts other regions have, too",
                  .fix =
                      "choose the consistency relaxed for tuples to reset, or wait until the "
                      "state is empty"};

@@ -8,12 +8,19 @@ KeyState Access::refresh(const catalog::Catalog& catalog, CatalogReader& reader,
   const catalog::Snapshot& snapshot = reader.read(catalog);
   if (version_ != reader.version()) [[unlikely]] {
     version_ = reader.version();
-    key_ = hash_ ? snapshot.find_key(*hash_) : nullptr;
+    key_ = is_root() ? nullptr : snapshot.find_key(*hash_);
     workspace_ = snapshot.find_workspace(
         key_ == nullptr ? catalog::kDefaultWorkspace : std::string_view(key_->record.workspace));
     permissions_ = key_ == nullptr ? &all : &key_->permissions;
   }
   if (!hash_) return KeyState::kValid;
+  if (roots_ != nullptr) {
+    if (roots_->version() == roots_version_) [[likely]]
+      return KeyState::kValid;
+    if (!roots_->contains(*hash_)) return KeyState::kUnknown;
+    roots_version_ = roots_->version();
+    return KeyState::kValid;
+  }
   if (key_ != nullptr && workspace_ != nullptr) {
     const bool expired = key_->record.expires && *key_->record.expires <= now;
     return expired ? KeyState::kUnknown : KeyState::kValid;

@@ -1,7 +1,7 @@
 // Who a client is: the workspace and the rights of its key.
 //
-// A session keeps the hash of its key, and looks the rest up again when the catalog has changed. So
-// a key that is revoked or expires ends for open connections, too.
+// A session keeps the hash of its key, and looks the rest up again when the catalog or the root key
+// has changed. So a key that is revoked, replaced or expires ends for open connections, too.
 //
 // One thread at a time: each loop has a reader, each session an access.
 
@@ -46,11 +46,14 @@ enum class KeyState : uint8_t {
 
 class Access {
  public:
-  // The root key, or a client that needs none: all rights in the default workspace.
+  // A client that needs no key: all rights in the default workspace.
   void become_root() { *this = Access(); }
-  void become(const rules::KeyHash& hash) {
+  // A client with this key: a root key if it is one of `roots`, which must outlive this.
+  void become(const rules::KeyHash& hash, const rules::RootKeys& roots) {
     *this = Access();
     hash_ = hash;
+    roots_version_ = roots.version();
+    if (roots.contains(hash)) roots_ = &roots;
   }
 
   // Before each use of the rest. An access that is not valid has no rights.
@@ -59,7 +62,7 @@ class Access {
 
   // The time of the last refresh().
   [[nodiscard]] WallTime now() const { return now_; }
-  [[nodiscard]] bool is_root() const { return !hash_; }
+  [[nodiscard]] bool is_root() const { return !hash_ || roots_ != nullptr; }
   [[nodiscard]] const catalog::WorkspaceView& workspace() const { return *workspace_; }
   [[nodiscard]] const catalog::PermissionSet& permissions() const { return *permissions_; }
   // For the audit log: the id of the key, or "root".
@@ -77,6 +80,8 @@ class Access {
  private:
   std::optional<rules::KeyHash> hash_;
   WallTime now_{};
+  const rules::RootKeys* roots_ = nullptr;  // which had the key; null: it is no root key
+  const void* roots_version_ = nullptr;     // when they had it
   uint64_t version_ = 0;
   // Of the snapshot with this version.
   const catalog::KeyView* key_ = nullptr;

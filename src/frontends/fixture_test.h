@@ -2,8 +2,10 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "frontends/service.h"
 #include "frontends/session.h"
@@ -20,7 +22,7 @@ struct FixtureAt {
   Limiter limiter = Limiter::create(clock, Options{.capacity = 1024, .seed = 1}).value();
   LimiterBackend backend{limiter};
   rules::RootKeys keys;
-  catalog::Catalog catalog{clock, nullptr};
+  catalog::Catalog catalog;
   Service service{.clock = clock,
                   .backend = backend,
                   .limiter = limiter,
@@ -31,7 +33,10 @@ struct FixtureAt {
                   .node = "node-1",
                   .started = clock.now().mono};
 
-  explicit FixtureAt(Time time = {}) : clock(time) { keys.add(rules::hash_of(kKey)); }
+  explicit FixtureAt(Time time = {}, std::unique_ptr<catalog::CatalogStore> store = nullptr)
+      : clock(time), catalog(clock, std::move(store)) {
+    keys.add(rules::hash_of(kKey));
+  }
 };
 using Fixture = FixtureAt<doubles::ManualClock>;
 

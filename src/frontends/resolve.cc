@@ -149,7 +149,7 @@ Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& cat
       return resolved;
     }
     if (known && workspace.by_id.size() < catalog::kMaxNamespaces) {
-      catalog.create_namespace(workspace.record.id, request.ns, std::string(access.actor()));
+      catalog.create_namespace(workspace.record.id, request.ns, access.actor());
     }
   } else {
     const catalog::Namespace& record = resolved.ns->record;
@@ -198,13 +198,12 @@ void set_limit_of_zero(Verdict& verdict) {
   verdict.remaining = 0;
 }
 
-Request requests_of_key(const Access& access, Count cost) {
+Request requests_of_key(const Access& access) {
   return {.workspace = "weir",
           .ns = "requests of a key",
           .identifier = access.actor(),
           .limit = access.per_second().value_or(1),
           .duration = Millis(1000),
-          .cost = cost,
           .consistency = Consistency::kRelaxed};
 }
 

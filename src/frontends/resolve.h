@@ -48,7 +48,7 @@ struct Identifiers {
 void set_limit_of_zero(Verdict& verdict);
 
 // A request that counts those of a key to this server; the key has a limit.
-[[nodiscard]] Request requests_of_key(const Access& access, Count cost);
+[[nodiscard]] Request requests_of_key(const Access& access);
 
 // Identifiers that are reset may have this many bytes: a number is added to them.
 inline constexpr size_t kMaxResetBytes = kMaxNameBytes - 48;

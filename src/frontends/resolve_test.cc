@@ -5,56 +5,22 @@
 #include <utility>
 
 #include "catalog/changes.h"
+#include "frontends/memory_catalog_test.h"
 #include "tests/doubles/manual_clock.h"
 
 namespace weir::frontends {
 namespace {
 
 using catalog::Author;
-using catalog::CatalogRow;
 using catalog::CatalogWrite;
 using catalog::Verb;
 
-// A store in memory that can fail.
-class MemoryStore final : public catalog::CatalogStore {
- public:
-  bool fails = false;
-
-  Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
-    ++revision_;
-    for (const CatalogWrite& write : writes) {
-      rows_.push_back(write.row);
-      rows_.back().revision = revision_;
-    }
-    return revision_;
-  }
-  Result<uint64_t> revision() override {
-    if (fails) return Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp};
-    return revision_;
-  }
-  Result<std::vector<CatalogRow>> read_after(const catalog::CatalogPosition& at, size_t) override {
-    std::vector<CatalogRow> rows;
-    for (const CatalogRow& row : rows_) {
-      if (row.revision > at.revision) rows.push_back(row);
-    }
-    return rows;
-  }
-  Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&, uint64_t,
-                                                      size_t) override {
-    return std::vector<catalog::AuditEntry>();
-  }
-  Result<size_t> clean(WallTime) override { return size_t{0}; }
-
- private:
-  uint64_t revision_ = 0;
-  std::vector<CatalogRow> rows_;
-};
-
 struct ResolveTest : testing::Test {
   doubles::ManualClock clock;
-  MemoryStore* store = new MemoryStore;  // owned by the catalog
-  catalog::Catalog catalog{clock, std::unique_ptr<MemoryStore>(store)};
+  MemoryCatalog* store = new MemoryCatalog;  // owned by the catalog
+  catalog::Catalog catalog{clock, std::unique_ptr<MemoryCatalog>(store)};
   CatalogReader reader;
+  rules::RootKeys roots;
   Access access;
   Identifiers identifiers;
   const Author author{.actor = "root", .now = WallTime(Millis(1000))};
@@ -106,7 +72,7 @@ struct ResolveTest : testing::Test {
     const auto fresh = catalog::create_key(
         author, {.workspace = workspace, .name = "k", .permissions = permissions}, {1, 2, 3});
     write(fresh.write);
-    access.become(fresh.key.hash);
+    access.become(fresh.key.hash, roots);
   }
   Resolved find(Request& request, Verb verb = Verb::kLimit) {
     EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
@@ -350,7 +316,7 @@ TEST_F(ResolveTest, DecidesUnknownNamespacesWhileTheCatalogIsLost) {
   Request request = alice();
   EXPECT_EQ(find(request).resolution, Resolution::kReady);
   Access unknown;
-  unknown.become(rules::hash_of("another key"));
+  unknown.become(rules::hash_of("another key"), roots);
   EXPECT_EQ(unknown.refresh(catalog, reader, clock.now().wall), KeyState::kNoAnswer);
 }
 
@@ -359,11 +325,26 @@ TEST_F(ResolveTest, EndsAKeyThatIsRevokedOrExpires) {
       author, {.workspace = workspace, .name = "k", .expires = clock.now().wall + Millis(100)},
       {4, 5, 6});
   write(fresh.write);
-  access.become(fresh.key.hash);
+  access.become(fresh.key.hash, roots);
   EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
   EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall + Millis(100)), KeyState::kUnknown);
   write(catalog::revoke_key(author, fresh.key));
   EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kUnknown);
+}
+
+TEST_F(ResolveTest, EndsARootKeyThatIsReplaced) {
+  const rules::KeyHash old = rules::hash_of("the first root key");
+  roots.add(old);
+  access.become(old, roots);
+  EXPECT_TRUE(access.is_root());
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
+  roots.replace(old);
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
+  roots.replace(rules::hash_of("the second root key"));
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kUnknown);
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kUnknown);
+  roots.replace(old);
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
 }
 
 }  // namespace

@@ -239,6 +239,16 @@ TEST_P(RegionsWithoutOrigin, ARelaxedRequestIsOfThisProcessAlone) {
   EXPECT_EQ(left(west()), 100U);
 }
 
+TEST_P(RegionsWithoutOrigin, CannotResetWhatOthersCountToo) {
+  EXPECT_EQ(ask_times(east(), 40), 40);
+  const auto refused = east().limiter->reset(clock_.now(), request());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kShared);
+  Request relaxed = request();
+  relaxed.consistency = Consistency::kRelaxed;
+  EXPECT_TRUE(east().limiter->reset(clock_.now(), relaxed).ok());
+}
+
 // Others have admitted more than a whole limit while the ledger was away: the state drains it all.
 TEST_P(RegionsWithoutOrigin, ChargeWhatDoesNotFit) {
   for (const auto& region : regions_) region->ledger->cut();
@@ -256,6 +266,18 @@ TEST_P(RegionsWithoutOrigin, ChargeWhatDoesNotFit) {
       EXPECT_GE(left(*region), 95U) << region->region;
     }
   }
+}
+
+using OnlyRegion = RegionSyncTest;
+TEST_F(OnlyRegion, CanResetItsCounts) {
+  algorithm_ = Algorithm::kGcra;
+  duration_ = Millis(600'000);
+  TestRegion& alone = add("alone");
+  pass(Millis(8000));
+  ASSERT_EQ(alone.limiter->sync_stats().regions, 1U);
+  EXPECT_EQ(ask_times(alone, 40), 40);
+  EXPECT_EQ(alone.limiter->reset(clock_.now(), request()).value(), true);
+  EXPECT_EQ(ask_times(alone, 100), 100);
 }
 
 const auto kEach = testing::Values(Algorithm::kGcra, Algorithm::kTokenBucket,

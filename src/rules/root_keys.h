@@ -45,6 +45,8 @@ class RootKeys {
     sets_.push_back({hash});
     current_.store(&sets_.back(), std::memory_order_release);
   }
+  // Changes with replace(), so that a client that has shown a key is checked again.
+  [[nodiscard]] const void* version() const { return current_.load(std::memory_order_acquire); }
   [[nodiscard]] bool contains(std::string_view key) const { return contains(hash_of(key)); }
   [[nodiscard]] bool contains(const KeyHash& hash) const;
 

@@ -18,6 +18,7 @@
 #include "catalog/changes.h"
 #include "catalog/sql_catalog.h"
 #include "platform/entropy.h"
+#include "server/config_values.h"
 #include "server/other_regions.h"
 
 namespace weir::server {
@@ -154,18 +155,17 @@ std::string with_spaces(const std::vector<std::string>& texts) {
   return text.empty() ? "-" : text;
 }
 
-// A whole number, then ms, s, m, h or d.
-Millis time_of(const char* option, const std::string& text) {
-  const std::pair<std::string_view, int64_t> units[] = {
-      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
-  constexpr size_t kMaxDigits = 9;
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  for (const auto& [unit, factor] : units) {
-    if (digits == 0 || digits > kMaxDigits || text.substr(digits) != unit) continue;
-    return Millis(std::stoll(text.substr(0, digits)) * factor);
-  }
-  throw CLI::ValidationError(
-      option, fmt::format("is '{}': it must be a time, like 500ms, 60s, 5m, 1h or 90d", text));
+constexpr TimeRange kAnyTime{.max = std::chrono::days(100'000'000),
+                             .text = "a time, like 500ms, 60s, 5m, 1h or 90d"};
+constexpr TimeRange kOverrideDurations{.min = Millis(1000),
+                                       .max = kMaxDuration,
+                                       .text = "a time from 1s to 30d, like 60s, 5m, 1h or 1d"};
+
+Millis time_of(const char* option, const std::string& text, const TimeRange& range) {
+  Millis time{};
+  const std::string error = read_time(text, time, range);
+  if (error.empty()) return time;
+  throw CLI::ValidationError(option, fmt::format("is '{}': it {}", text, error));
 }
 
 }  // namespace
@@ -184,12 +184,7 @@ struct CatalogCommands::Options {
 catalog::LimitValues CatalogCommands::Options::values() const {
   catalog::LimitValues values;
   values.limit = limit;
-  if (!duration.empty()) {
-    values.duration = time_of("--duration", duration);
-    if (*values.duration < kMinDuration || *values.duration > kMaxDuration) {
-      throw CLI::ValidationError("--duration", "must be 100ms to 30d");
-    }
-  }
+  if (!duration.empty()) values.duration = time_of("--duration", duration, kLimitDurations);
   if (values.limit.has_value() != values.duration.has_value()) {
     throw CLI::ValidationError("--limit", "and --duration are given together");
   }
@@ -282,7 +277,8 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
                                   .permissions = o.permissions,
                                   .per_second = o.per_second};
         const catalog::Author author = Database::author();
-        if (!o.expires.empty()) values.expires = author.now + time_of("--expires", o.expires);
+        if (!o.expires.empty())
+          values.expires = author.now + time_of("--expires", o.expires, kAnyTime);
         const catalog::NewKey fresh = catalog::create_key(
             author, values, {platform::entropy(), platform::entropy(), platform::entropy()});
         database.write({fresh.write});
@@ -317,16 +313,16 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       })
       .add_option("ID", o.id, "The id of the key")
       ->required();
-  CLI::App& rotate =
-      add(keys, "rotate", "Create a key with the same rights, and end the old one",
-          [&o](Database& database) {
-            const Millis grace = o.grace.empty() ? Millis(0) : time_of("--grace", o.grace);
-            const catalog::Rotation rotation = catalog::rotate_key(
-                Database::author(), database.key(o.id), grace,
-                {platform::entropy(), platform::entropy(), platform::entropy()});
-            database.write({rotation.fresh.write, rotation.old});
-            fmt::print("id   {}\nkey  {}\n", rotation.fresh.key.id, rotation.fresh.secret);
-          });
+  CLI::App& rotate = add(
+      keys, "rotate", "Create a key with the same rights, and end the old one",
+      [&o](Database& database) {
+        const Millis grace = o.grace.empty() ? Millis(0) : time_of("--grace", o.grace, kAnyTime);
+        const catalog::Rotation rotation =
+            catalog::rotate_key(Database::author(), database.key(o.id), grace,
+                                {platform::entropy(), platform::entropy(), platform::entropy()});
+        database.write({rotation.fresh.write, rotation.old});
+        fmt::print("id   {}\nkey  {}\n", rotation.fresh.key.id, rotation.fresh.secret);
+      });
   rotate.add_option("ID", o.id, "The id of the key")->required();
   rotate.add_option("--grace", o.grace, "The old key works for this time, like 1h")
       ->option_text("TIME");
@@ -381,10 +377,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
   CLI::App& set_override = add(
       overrides, "set", "Set the limit of an identifier, or of all that match a '*'",
       [&o](Database& database) {
-        const Millis duration = time_of("--duration", o.duration);
-        if (duration < Millis(1000) || duration > kMaxDuration) {
-          throw CLI::ValidationError("--duration", "must be 1s to 30d");
-        }
+        const Millis duration = time_of("--duration", o.duration, kOverrideDurations);
         const NamespaceView& view = database.ns(o.workspace, o.ns);
         if (view.overrides) {
           const std::string refusal = view.overrides->refusal_of(o.identifier);

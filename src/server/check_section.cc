@@ -122,25 +122,14 @@ void read_rule(const YAML::Node& node, const YAML::Mark& list, CheckRule& rule,
   section.value("identifier", [&](const std::string& text) {
     return frontends::parse_identifier(text, rule.identifier);
   });
-  section.value("limit", [&](const std::string& text) {
-    return assign(text, {1, kMaxLimit}, rule.limit);
-  });
-  section.value("duration",
-                [&](const std::string& text) { return read_duration(text, rule.duration); });
+  const catalog::LimitValues values = read_limit_values(section);
+  rule.limit = values.limit.value_or(rule.limit);
+  rule.duration = values.duration.value_or(rule.duration);
+  rule.burst = values.burst;
+  rule.algorithm = values.algorithm.value_or(rule.algorithm);
+  rule.consistency = values.consistency;
   section.value("cost", [&](const std::string& text) {
     return assign(text, {0, kMaxLimit}, rule.cost);
-  });
-  section.value("burst", [&](const std::string& text) {
-    return assign(text, {1, kMaxLimit}, rule.burst.emplace());
-  });
-  section.value("algorithm", [&](const std::string& text) {
-    return read_choice(text, algorithm_from,
-                       "sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
-                       "token_bucket",
-                       rule.algorithm);
-  });
-  section.value("consistency", [&](const std::string& text) {
-    return read_choice(text, consistency_from, "converge, exact or relaxed", rule.consistency);
   });
   section.value("on-origin-loss", [&](const std::string& text) {
     return read_choice(text, on_origin_loss_from, "local, deny or share", rule.on_origin_loss);

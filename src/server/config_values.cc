@@ -115,21 +115,23 @@ std::string read_bool(const std::string& text, bool& value) {
   return {};
 }
 
-std::string read_time(const std::string& text, Millis& value) {
-  constexpr uint64_t kMax = 600'000;
-  const std::string expected = "must be a time from 0s to 10m, like 500ms, 5s or 1m";
-  const std::pair<std::string_view, uint64_t> units[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}};
+std::string read_time(const std::string& text, Millis& value, const TimeRange& range) {
+  const std::pair<std::string_view, uint64_t> units[] = {
+      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+  const auto max = static_cast<uint64_t>(range.max.count());
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const std::string unit = text.substr(digits);
-  for (const auto& [name, factor] : units) {
+  for (const auto& [unit, factor] : units) {
     uint64_t number = 0;
-    if (name != unit || !read_number(text.substr(0, digits), {0, kMax / factor}, number).empty()) {
+    if (text.substr(digits) != unit ||
+        !read_number(text.substr(0, digits), {0, max / factor}, number).empty()) {
       continue;
     }
-    value = Millis(static_cast<int64_t>(number * factor));
+    const Millis time(static_cast<int64_t>(number * factor));
+    if (time < range.min) break;
+    value = time;
     return {};
   }
-  return expected;
+  return fmt::format("must be {}", range.text);
 }
 
 std::string read_size(const std::string& text, uint64_t& value, const SizeRange& sizes) {

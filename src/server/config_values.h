@@ -33,8 +33,20 @@ struct NumberRange {
 [[nodiscard]] std::string read_pem_file(const std::string& text, std::string& file);
 [[nodiscard]] std::string read_tls_version(const std::string& text, frontends::TlsVersion& value);
 [[nodiscard]] std::string read_bool(const std::string& text, bool& value);
-// A duration: 500ms, 5s, 1m.
-[[nodiscard]] std::string read_time(const std::string& text, Millis& value);
+
+struct TimeRange {
+  Millis min{0};
+  Millis max{600'000};
+  std::string_view text = "a time from 0s to 10m, like 500ms, 5s or 1m";
+};
+// The duration of a limit.
+inline constexpr TimeRange kLimitDurations{
+    .min = kMinDuration,
+    .max = kMaxDuration,
+    .text = "a time from 100ms to 30d, like 500ms, 60s, 5m, 1h or 1d"};
+// A whole number, then ms, s, m, h or d.
+[[nodiscard]] std::string read_time(const std::string& text, Millis& value,
+                                    const TimeRange& range = {});
 
 struct SizeRange {
   int min_shift = 20;

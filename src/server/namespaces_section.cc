@@ -24,26 +24,8 @@ catalog::LimitValues read_values(const YamlMap::Entry& entry, const std::string&
                                  Problems& problems) {
   constexpr std::string_view kNames[] = {"limit", "duration", "algorithm", "burst", "consistency"};
   const size_t before = problems.size();
-  catalog::LimitValues values;
   YamlMap section(entry.value, entry.name, fmt::format("the namespace {}", name), kNames, problems);
-  section.value("limit", [&](const std::string& text) {
-    return assign(text, {1, kMaxLimit}, values.limit.emplace());
-  });
-  section.value("duration", [&](const std::string& text) {
-    return read_duration(text, values.duration.emplace());
-  });
-  section.value("burst", [&](const std::string& text) {
-    return assign(text, {1, kMaxLimit}, values.burst.emplace());
-  });
-  section.value("algorithm", [&](const std::string& text) {
-    return read_choice(text, algorithm_from,
-                       "sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
-                       "token_bucket",
-                       values.algorithm);
-  });
-  section.value("consistency", [&](const std::string& text) {
-    return read_choice(text, consistency_from, "converge, exact or relaxed", values.consistency);
-  });
+  const catalog::LimitValues values = read_limit_values(section);
   if (problems.size() != before) return values;
   if (section.find("limit") != nullptr) section.require("duration");
   if (section.find("duration") != nullptr) section.require("limit");

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "catalog/records.h"
+#include "frontends/limit_names.h"
 #include "server/config.h"
 #include "server/config_values.h"
 #include "weir/request.h"
@@ -116,24 +118,6 @@ class YamlMap {
   Problems& problems_;
 };
 
-// A whole number, then ms, s, m, h or d.
-inline std::string read_duration(const std::string& text, Millis& value) {
-  const std::pair<std::string_view, uint64_t> units[] = {
-      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
-  constexpr auto kMax = static_cast<uint64_t>(kMaxDuration.count());
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  for (const auto& [unit, factor] : units) {
-    uint64_t number = 0;
-    if (text.substr(digits) != unit ||
-        !read_number(text.substr(0, digits), {0, kMax / factor}, number).empty()) {
-      continue;
-    }
-    value = Millis(static_cast<int64_t>(number * factor));
-    if (value >= kMinDuration) return {};
-  }
-  return "must be a time from 100ms to 30d, like 500ms, 60s, 5m, 1h or 1d";
-}
-
 // A name that `parse` knows.
 template <typename Parse, typename Value>
 std::string read_choice(const std::string& text, const Parse& parse, std::string_view choices,
@@ -142,6 +126,28 @@ std::string read_choice(const std::string& text, const Parse& parse, std::string
   if (!known) return fmt::format("must be {}", choices);
   value = *known;
   return {};
+}
+
+// The values of a limit, which a namespace and a rule have in common. Absent: not set.
+inline catalog::LimitValues read_limit_values(YamlMap& section) {
+  catalog::LimitValues values;
+  const auto count = [&](std::string_view name, std::optional<Count>& value) {
+    section.value(name, [&](const std::string& text) {
+      return assign(text, {1, kMaxLimit}, value.emplace());
+    });
+  };
+  count("limit", values.limit);
+  section.value("duration", [&](const std::string& text) {
+    return read_time(text, values.duration.emplace(), kLimitDurations);
+  });
+  count("burst", values.burst);
+  section.value("algorithm", [&](const std::string& text) {
+    return read_choice(text, algorithm_from, frontends::kAlgorithmNames, values.algorithm);
+  });
+  section.value("consistency", [&](const std::string& text) {
+    return read_choice(text, consistency_from, frontends::kConsistencyNames, values.consistency);
+  });
+  return values;
 }
 
 }  // namespace weir::server

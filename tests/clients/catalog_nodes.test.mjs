@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { MariaDb } from './mariadb.mjs';
-import { freePort, until } from './region.mjs';
+import { clientOf, freePort, until } from './region.mjs';
 import { kRootKey, startServer, weir } from './server.mjs';
 
 const kHour = 3_600_000; // ms
+const kDay = 86_400; // s
 const mariadb = new MariaDb();
 let database;
 let nodes;
@@ -75,6 +76,53 @@ test('a key of one node works on the other until it is revoked', async () => {
   await until('its end', async () => (await statusAt(eu)) === 401);
 });
 
+test('a key that another node has just revoked is not rotated', async () => {
+  const [eu, us] = nodes;
+  const names = async () => {
+    const keys = await ok(eu, 'keys.listKeys', { limit: 100 });
+    return keys.filter(({ name }) => name === 'contested');
+  };
+  for (let i = 0; i < 5; ++i) {
+    const { keyId } = await ok(eu, 'keys.createKey', { name: 'contested', permissions: [] });
+    await until('the key', async () => (await call(us, 'keys.getKey', { keyId })).status === 200);
+    await ok(eu, 'keys.revokeKey', { keyId });
+    // The other node has not polled yet, or it has.
+    const rotated = await call(us, 'keys.rotateKey', { keyId });
+    assert.ok([404, 409].includes(rotated.status), JSON.stringify(rotated));
+    assert.deepEqual(await names(), []);
+  }
+});
+
+test('a server notices that the database was replaced by an older backup', async () => {
+  const [eu, us] = nodes;
+  const named = { namespace: 'restored', identifier: 'x' };
+  const limitAt = async (node) =>
+    (await ok(node, 'ratelimit.limit', { ...request(), ...named, cost: 0 })).limit;
+  const tables = ['weir_catalog', 'weir_catalog_head', 'weir_audit'];
+  for (const table of tables) {
+    await database.query(`CREATE TABLE backup_${table} AS SELECT * FROM ${table}`);
+  }
+  await ok(eu, 'ratelimit.setOverride', { ...named, limit: 9, duration: kHour });
+  await until('the override', async () => (await limitAt(us)) === 9);
+  // The restore, and more changes than were lost, are one transaction, so no server sees the smaller
+  // revision.
+  const restore = tables.flatMap((table) => [
+    `DELETE FROM ${table}`,
+    `INSERT INTO ${table} SELECT * FROM backup_${table}`,
+  ]);
+  const change =
+    'UPDATE weir_catalog_head SET revision = revision + 1;' +
+    'INSERT INTO weir_audit SELECT h.revision, 99, 0, 0x77, 0x61, 0x62, 0x63, 0x64 ' +
+    'FROM weir_catalog_head h';
+  await database.query(
+    ['START TRANSACTION', ...restore, change, change, change, 'COMMIT'].join(';'),
+  );
+  for (const node of nodes) {
+    await until('the end of the override', async () => (await limitAt(node)) === 3);
+  }
+  for (const table of tables) await database.query(`DROP TABLE backup_${table}`);
+});
+
 test('a reset applies on all nodes', async () => {
   const body = request({ namespace: 'forgiving', identifier: 'x', limit: 2, cost: 2 });
   const { namespace, identifier } = body;
@@ -90,6 +138,24 @@ test('a reset applies on all nodes', async () => {
       const { remaining } = await ok(node, 'ratelimit.peek', body);
       return remaining === 2;
     });
+  }
+});
+
+// The regions have no Redis: each server is one.
+test('DEL resets a key of CL.THROTTLE in all regions', async () => {
+  const clients = nodes.map(clientOf);
+  try {
+    const throttle = (client, cost) => client.call('CL.THROTTLE', 'abroad', 4, 5, kDay, cost);
+    const left = async (client) => (await throttle(client, 0))[2];
+    const [eu, us] = clients;
+    await throttle(us, 1);
+    await throttle(eu, 4);
+    await until('the other region', async () => (await left(us)) === 0 && (await left(eu)) === 0);
+    assert.equal(await us.del('abroad'), 1);
+    assert.equal(await left(us), 5, 'at once where it was reset');
+    await until('the reset', async () => (await left(eu)) === 5);
+  } finally {
+    for (const client of clients) client.disconnect();
   }
 });
 

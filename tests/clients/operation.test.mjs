@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
@@ -47,6 +48,25 @@ async function statusWith(server, key) {
   return answer.status;
 }
 
+// One HTTP connection that sends this key with each request.
+async function keptOpen(server, key) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const body = JSON.stringify({ namespace: 'n', identifier: 'i', limit: 1, duration: 1000, cost: 0 });
+  const sockets = new Set();
+  const status = () =>
+    new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${key}` };
+      const url = `${server.url}/v2/ratelimit.limit`;
+      const sent = request(url, { method: 'POST', agent, headers }, (answer) => {
+        sockets.add(answer.socket);
+        assert.equal(sockets.size, 1, 'the connection stays open');
+        answer.resume().on('end', () => resolve(answer.statusCode));
+      });
+      sent.on('error', reject).end(body);
+    });
+  return { status, close: () => agent.destroy() };
+}
+
 // --- signals
 
 test('SIGHUP reloads the settings, logs changes and settings that need a restart, and continues', async () => {
@@ -87,9 +107,18 @@ test('SIGHUP loads a new root key from the data folder, and keeps the old one if
   const file = join(data, 'root_key.sha256');
   writeFileSync(file, createHash('sha256').update(fresh).digest('hex') + '\n');
   assert.equal(await statusWith(node.server, fresh), 401);
+  await node.client.call('AUTH', old);
+  const kept = await keptOpen(node.server, old);
+  assert.equal(await kept.status(), 200);
   node.signal('SIGHUP');
   await node.logged(/reloaded/);
   assert.deepEqual([await statusWith(node.server, fresh), await statusWith(node.server, old)], [200, 401]);
+  // On connections that have shown the old key, too.
+  await assert.rejects(node.limit('x', 1), /^ReplyError: WRONGPASS .* replaced/);
+  assert.equal(await kept.status(), 401);
+  kept.close();
+  await node.client.call('AUTH', fresh);
+  assert.equal((await node.limit('x', 1)).success, 1);
   writeFileSync(file, 'nonsense\n');
   node.signal('SIGHUP');
   await node.logged(/does not contain the hash of a key/);

@@ -1,7 +1,6 @@
 #include "frontends/http/check_request.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "frontends/http/normal_path.h"
 #include "rules/root_keys.h"
@@ -43,16 +42,6 @@ void append_encoded(std::string_view value, std::string_view encoded, std::strin
 
 bool is_check_path(std::string_view path) {
   return path.starts_with(kPath) && (path.size() == kPath.size() || path[kPath.size()] == '/');
-}
-
-size_t tightest_of(std::span<const Verdict> items) {
-  const auto rank = [](const Verdict& item) {
-    // A denial without an end is the tightest.
-    const int64_t wait = item.retry_after ? -item.retry_after->count() : INT64_MIN;
-    return std::tuple(item.admitted(), item.admitted() ? 0 : wait, item.remaining);
-  };
-  const auto less = [&](const Verdict& a, const Verdict& b) { return rank(a) < rank(b); };
-  return static_cast<size_t>(std::min_element(items.begin(), items.end(), less) - items.begin());
 }
 
 void CheckRequest::read(const HttpHead& head) {

@@ -26,10 +26,6 @@ namespace weir::frontends {
 
 [[nodiscard]] bool is_check_path(std::string_view path);
 
-// The policy in the headers of an answer: a denied item that must wait longest, or the item with
-// the fewest remaining units.
-[[nodiscard]] size_t tightest_of(std::span<const Verdict> items);
-
 class CheckRequest {
  public:
   // Reads the head. The views of the following functions point into it and into this object.

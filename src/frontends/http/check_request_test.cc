@@ -9,6 +9,7 @@
 
 #include "frontends/fixture_test.h"
 #include "frontends/http/http_session.h"
+#include "frontends/http/verdict_json.h"
 
 namespace weir::frontends {
 namespace {

@@ -172,20 +172,22 @@ const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
     check(head);
     return nullptr;
   }
-  const Route* route = std::find_if(kRoutes.begin(), kRoutes.end(),
-                                    [&](const Route& known) { return known.path == head.path; });
-  if (route == kRoutes.end()) {
+  const auto* const listed = std::find_if(
+      kRoutes.begin(), kRoutes.end(), [&](const Route& each) { return each.path == head.path; });
+  // Not the end of the list, where another route may begin.
+  const Route* route = listed == kRoutes.end() ? nullptr : listed;
+  if (route == nullptr) {
     const auto operations = catalog_operations();
     const auto found = std::ranges::find(operations, head.path, &CatalogOperation::path);
     operation_ = found == operations.end() ? nullptr : &*found;
     if (operation_ != nullptr) route = &kCatalogRoute;
   }
   const bool options = head.method == "OPTIONS";
-  if (route == kRoutes.end() && !(options && head.path == "*")) {
+  if (route == nullptr && !(options && head.path == "*")) {
     fail(HttpError::kUnknownPath, "there is nothing at this path");
     return nullptr;
   }
-  const std::string_view allow = route == kRoutes.end() ? "GET, HEAD, POST, OPTIONS" : route->allow;
+  const std::string_view allow = route == nullptr ? "GET, HEAD, POST, OPTIONS" : route->allow;
   const std::string_view served = allow.substr(0, allow.find(','));
   if (options) {
     status_ = 204;
@@ -230,12 +232,7 @@ bool HttpSession::authenticate(const HttpHead& head) {
   }
   if (!known) {
     accepted_.clear();
-    const rules::KeyHash hash = rules::hash_of(given.substr(kScheme.size()));
-    if (service_.keys.contains(hash)) {
-      access_.become_root();
-    } else {
-      access_.become(hash);
-    }
+    access_.become(rules::hash_of(given.substr(kScheme.size())), service_.keys);
   }
   switch (access_.refresh(service_.catalog, scratch_.catalog, now_.wall)) {
     case KeyState::kValid: break;
@@ -266,7 +263,7 @@ bool HttpSession::is_within_rate() {
   const std::optional<Count> per_second = access_.per_second();
   if (!per_second) [[likely]]
     return true;
-  const std::array<Request, 1> request{requests_of_key(access_, 1)};
+  const std::array<Request, 1> request{requests_of_key(access_)};
   service_.backend.check_each(now_, request, scratch_.verdict);
   if (!scratch_.verdict[0] || scratch_.verdict[0]->admitted()) return true;
   fail(HttpError::kTooManyRequests,
@@ -453,11 +450,11 @@ void HttpSession::multi_limit(std::string_view body) {
     if (scratch_.resolved[i].denies_all) set_limit_of_zero(batch->items[i]);
   }
   service_.http.add_batch(batch->outcome, batch->items);
-  const bool problem = apply_preference(batch->outcome);
-  Bytes unused;
-  const size_t tightest =
-      append_multi_limit_response(problem ? unused : scratch_.body, scratch_.id_state,
-                                  scratch_.many, scratch_.identifiers, scratch_.resolved, *batch);
+  if (!apply_preference(batch->outcome)) {
+    append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many,
+                                scratch_.identifiers, scratch_.resolved, *batch);
+  }
+  const size_t tightest = tightest_of(batch->items);
   append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], batch->items[tightest]);
 }
 
@@ -488,7 +485,10 @@ void HttpSession::catalog_call(std::string_view body) {
   // Only the operator may learn where the database is.
   const bool shows_error = access_.is_root();
   const auto done = [pending = pending_, wake = wake_, shows_error](const Error* error) {
-    if (error != nullptr) {
+    if (error != nullptr && catalog::is_conflict(*error)) {
+      *pending->reply = {.error = HttpError::kConflict,
+                         .detail = error->detail + ": " + error->fix};
+    } else if (error != nullptr) {
       *pending->reply = {.error = HttpError::kUnavailable,
                          .detail = shows_error ? error->detail + ": " + error->fix
                                                : "the catalog does not answer: send it again"};

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "catalog/changes.h"
 #include "frontends/fixture_test.h"
+#include "frontends/memory_catalog_test.h"
 
 namespace weir::frontends {
 namespace {
@@ -605,6 +607,95 @@ TEST(HttpSession, SharesItsScratchWithSessionsOfIncompleteRequests) {
   EXPECT_EQ(one.send(request.substr(0, request.size() - 3)), "");
   EXPECT_THAT(two.send(get("/nowhere") + limit("{}")), HasSubstr("several problems"));
   EXPECT_THAT(one.send(request.substr(request.size() - 3)), HasSubstr(R"("remaining":1)"));
+}
+
+TEST(HttpSession, EndsARootKeyThatIsReplacedOnAnOpenConnection) {
+  HttpClient client;
+  EXPECT_THAT(client.send(limit()), StartsWith("HTTP/1.1 200"));
+  client.fixture.keys.replace(rules::hash_of("weir_root_that_replaces_the_first"));
+  EXPECT_THAT(client.send(limit()), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(client.send(post("/v2/ratelimit.listNamespaces", "{}")), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(client.send(get("/v1/check/x", "X-Weir-Key: " + std::string(kKey) + "\r\n")),
+              StartsWith("HTTP/1.1 401"));
+  client.fixture.keys.replace(rules::hash_of(kKey));
+  EXPECT_THAT(client.send(limit()), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(HttpSession, EndsAKeyOfTheCatalogOnAnOpenConnection) {
+  auto store = std::make_unique<MemoryCatalog>();
+  MemoryCatalog& database = *store;
+  Fixture fixture({}, std::move(store));
+  HttpScratch scratch{1};
+  const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
+  const auto made = [&](uint64_t seed, std::optional<WallTime> expires) {
+    auto key = catalog::create_key(author,
+                                   {.workspace = catalog::kDefaultWorkspace,
+                                    .name = "k",
+                                    .permissions = {"ratelimit.*.*"},
+                                    .expires = expires},
+                                   {seed, seed, seed});
+    EXPECT_TRUE(database.write({&key.write, 1}));
+    return key;
+  };
+  const catalog::NewKey revoked = made(1, {});
+  const catalog::NewKey expires = made(2, author.now + Millis(1000));
+  EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  HttpSession first(fixture.service, scratch);
+  HttpSession second(fixture.service, scratch);
+  TestConnection one{fixture, first};
+  TestConnection two{fixture, second};
+  const auto with = [](const std::string& key) {
+    return std::regex_replace(limit(), std::regex(std::string(kKey)), key);
+  };
+  EXPECT_THAT(one.send(with(revoked.secret)), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(two.send(with(expires.secret)), StartsWith("HTTP/1.1 200"));
+  const auto end = catalog::revoke_key(author, revoked.key);
+  EXPECT_TRUE(database.write({&end, 1}));
+  EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  EXPECT_THAT(one.send(with(revoked.secret)), StartsWith("HTTP/1.1 401"));
+  fixture.clock.advance(Millis(999));
+  EXPECT_THAT(two.send(with(expires.secret)), StartsWith("HTTP/1.1 200"));
+  fixture.clock.advance(Millis(1));
+  EXPECT_THAT(two.send(with(expires.secret)), StartsWith("HTTP/1.1 401"));
+}
+
+TEST(HttpSession, DescribesTheLongestWaitOfABatchInTheHeaders) {
+  HttpClient client;
+  const auto item = [](const std::string& identifier, const std::string& duration, int limit) {
+    return R"({"namespace":"api","identifier":")" + identifier + R"(","limit":)" +
+           std::to_string(limit) + R"(,"duration":)" + duration + R"(,"algorithm":"fixed_window"})";
+  };
+  const std::string brief = item("brief", "1000", 1);
+  const std::string hour = item("hour", "3600000", 1);
+  const std::string many = "[" + brief + "," + hour + "," + item("other", "1000", 1) + "]";
+  EXPECT_THAT(client.send(post("/v2/ratelimit.multiLimit", many)), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(client.send(post("/v2/ratelimit.multiLimit", many)),
+              HasSubstr("RateLimit-Policy: \"default\";q=1;w=3600\r\nRateLimit: "
+                        "\"default\";r=0;t=3600\r\nRetry-After: 3600\r\n"));
+  EXPECT_THAT(client.send(post("/v2/ratelimit.multiLimit", many,
+                               "Prefer: status=429\r\nAccept: application/problem+json\r\n")),
+              HasSubstr("Retry-After: 3600\r\n"));
+}
+
+TEST(HttpSession, AnswersWithValidJsonWhateverANameContains) {
+  auto store = std::make_unique<MemoryCatalog>();
+  MemoryCatalog& database = *store;
+  Fixture fixture({}, std::move(store));
+  const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
+  const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "\xff\xfe", author.now);
+  const std::vector<catalog::CatalogWrite> writes{
+      catalog::set_namespace(author, ns, "namespace.create"),
+      catalog::set_override(author, ns,
+                            {.identifier = "a\x80*", .limit = 1, .duration = Millis(1000)})};
+  EXPECT_TRUE(database.write(writes));
+  EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  HttpScratch scratch{1};
+  HttpSession session(fixture.service, scratch);
+  TestConnection line{fixture, session};
+  EXPECT_THAT(line.send(post("/v2/ratelimit.listNamespaces", "{}")),
+              HasSubstr(R"("name":"\ufffd\ufffd")"));
+  EXPECT_THAT(line.send(post("/v2/ratelimit.listOverrides", R"({"namespace":")" + ns.id + R"("})")),
+              HasSubstr(R"("identifier":"a\ufffd*")"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include "frontends/bytes.h"
+#include "frontends/limit_names.h"
 #include "frontends/range.h"
 
 namespace weir::frontends {
@@ -173,13 +174,10 @@ class ItemReader {
     return simdjson::SUCCESS;
   }
   simdjson::error_code read_algorithm(ondemand::value value) {
-    return read_choice("algorithm", value, algorithm_from,
-                       "sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
-                       "token_bucket",
-                       request_.algorithm);
+    return read_choice("algorithm", value, algorithm_from, kAlgorithmNames, request_.algorithm);
   }
   simdjson::error_code read_consistency(ondemand::value value) {
-    return read_choice("consistency", value, consistency_from, "converge, exact or relaxed",
+    return read_choice("consistency", value, consistency_from, kConsistencyNames,
                        request_.consistency);
   }
 

@@ -2,9 +2,11 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string_view>
-#include <utility>
+#include <tuple>
 
 #include "frontends/bytes.h"
 #include "frontends/http/json_text.h"
@@ -47,17 +49,27 @@ inline void append_limit_response(Bytes& out, uint64_t& id_state, const Verdict&
                  std::string_view("\"}}"));
 }
 
-// Returns the index of the tightest item: a denied one, or the one with the fewest remaining units.
-inline size_t append_multi_limit_response(Bytes& out, uint64_t& id_state,
-                                          std::span<const Request> requests,
-                                          std::span<const std::string_view> identifiers,
-                                          std::span<const Resolved> resolved,
-                                          const BatchVerdict& batch) {
+// The item that the headers describe: the denied one that must wait the longest, or else the one
+// with the fewest remaining units.
+inline size_t tightest_of(std::span<const Verdict> items) {
+  const auto rank = [](const Verdict& item) {
+    // A denial without an end is the tightest.
+    const int64_t wait = item.retry_after ? -item.retry_after->count() : INT64_MIN;
+    return std::tuple(item.admitted(), item.admitted() ? 0 : wait, item.remaining);
+  };
+  const auto less = [&](const Verdict& a, const Verdict& b) { return rank(a) < rank(b); };
+  return static_cast<size_t>(std::min_element(items.begin(), items.end(), less) - items.begin());
+}
+
+inline void append_multi_limit_response(Bytes& out, uint64_t& id_state,
+                                        std::span<const Request> requests,
+                                        std::span<const std::string_view> identifiers,
+                                        std::span<const Resolved> resolved,
+                                        const BatchVerdict& batch) {
   out.append_all(std::string_view(R"({"meta":{"requestId":")"));
   append_request_id(out, id_state);
   out.append_all(std::string_view(R"("},"data":{"passed":)"), as_json(batch.admitted()),
                  std::string_view(R"(,"limits":[)"));
-  size_t tightest = 0;
   for (size_t i = 0; i < batch.items.size(); ++i) {
     const Verdict& item = batch.items[i];
     if (i > 0) out.append(',');
@@ -75,13 +87,8 @@ inline size_t append_multi_limit_response(Bytes& out, uint64_t& id_state,
     append_override(out, resolved[i]);
     out.append_all(std::string_view(R"(,"basis":")"), to_string(item.basis),
                    std::string_view("\"}"));
-    const auto rank = [](const Verdict& verdict) {
-      return std::pair(verdict.admitted(), verdict.remaining);
-    };
-    if (rank(item) < rank(batch.items[tightest])) tightest = i;
   }
   out.append("]}}");
-  return tightest;
 }
 
 // draft-ietf-httpapi-ratelimit-headers-11, with one policy, whose name needs no escape.

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "frontends/limit_names.h"
 #include "frontends/range.h"
 #include "frontends/resp/limit_commands.h"
 
@@ -53,9 +54,7 @@ inline RespError read_name(std::string_view name, std::string_view text) {
 inline RespError read_algorithm(std::string_view text, Request& request) {
   const auto algorithm = algorithm_from(text);
   if (!algorithm) {
-    return "ERR ALGORITHM is " + quoted(text) +
-           ": it must be sliding_window, sliding_window_strict, fixed_window, sliding_log, "
-           "gcra or token_bucket";
+    return "ERR ALGORITHM is " + quoted(text) + ": it must be " + std::string(kAlgorithmNames);
   }
   request.algorithm = *algorithm;
   return {};

@@ -73,7 +73,7 @@ RespError read_item(Arguments arguments, Request& request, size_t& used) {
       if (again(kConsistency)) return given_twice("CONSISTENCY");
       request.consistency = consistency_from(value);
       if (!request.consistency) {
-        error = "ERR CONSISTENCY is " + quoted(value) + ": use converge, exact or relaxed";
+        error = "ERR CONSISTENCY is " + quoted(value) + ": use " + std::string(kConsistencyNames);
       }
     } else {
       return "ERR " + quoted(option) +

@@ -1,14 +1,29 @@
 #include "frontends/resp/reset_commands.h"
 
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "frontends/resolve.h"
 #include "frontends/resp/arguments.h"
 
 namespace weir::frontends {
+namespace {
 
-RespError read_reset(Arguments arguments, Request& request) {
+RespError too_long(size_t bytes) {
+  return "ERR the identifier has " + std::to_string(bytes) +
+         " bytes: a shared count can be reset " + "if it has at most " +
+         std::to_string(kMaxResetBytes);
+}
+
+}  // namespace
+
+RespError read_reset(Arguments arguments, std::vector<ResetTarget>& targets) {
   if (arguments.size() != 4 && arguments.size() != 6) {
     return wrong_number_of_arguments("weir.reset") +
            ": WEIR.RESET namespace identifier duration_ms [ALGORITHM name]";
   }
+  Request& request = targets.emplace_back().request;
   request = {.ns = arguments[1], .identifier = arguments[2], .limit = 1, .cost = 0};
   RespError error = read_name("namespace", request.ns);
   if (error.empty()) error = read_name("identifier", request.identifier);
@@ -25,43 +40,60 @@ RespError read_reset(Arguments arguments, Request& request) {
   return read_algorithm(arguments[5], request);
 }
 
-RespError answer_reset(Arguments arguments, Instant now, Service& service,
-                       const ResolveRequest& resolve_request, RespWriter& writer) {
-  Request request;
-  RespError error = read_reset(arguments, request);
-  if (error.empty()) error = resolve_request(request);
-  if (!error.empty()) return error;
-  service.namespaces.apply({&request, 1});
-  const Result<bool> reset = service.backend.reset(now, request);
-  if (!reset) return to_resp_error(reset.error());
-  writer.integer(*reset ? 1 : 0);
-  return {};
-}
-
-RespError answer_del(Arguments arguments, Instant now, Service& service,
-                     const ResolveRequest& resolve_request, RespWriter& writer) {
+RespError read_del(Arguments arguments, std::vector<ResetTarget>& targets,
+                   std::vector<HashedKey>& hashed) {
   if (arguments.size() < 2) {
     return wrong_number_of_arguments(is_word(arguments[0], "DEL") ? "del" : "unlink");
   }
-  // All keys are validated before the first is reset.
-  Request request;
-  HashedKey hashed;
-  for (const std::string_view key : arguments.subspan(1)) {
-    RespError error = read_throttle_key(key, request, hashed);
+  const Arguments keys = arguments.subspan(1);
+  hashed.resize(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    RespError error = read_throttle_key(keys[i], targets.emplace_back().request, hashed[i]);
     if (!error.empty()) return error;
   }
-  int64_t count = 0;
-  for (const std::string_view key : arguments.subspan(1)) {
-    (void)read_throttle_key(key, request, hashed);
-    RespError error = resolve_request(request);
-    if (!error.empty()) return error;
-    service.namespaces.apply({&request, 1});
-    const Result<bool> reset = service.backend.reset(now, request);
-    if (!reset) return to_resp_error(reset.error());
-    count += *reset ? 1 : 0;
-  }
-  writer.integer(count);
   return {};
+}
+
+ResetOutcome reset_counts(Instant now, std::span<const ResetTarget> targets, const Access& access,
+                          Service& service) {
+  ResetOutcome outcome;
+  const catalog::Author author{.actor = access.actor(), .now = now.wall};
+  const catalog::WorkspaceView& workspace = access.workspace();
+  std::set<std::string> created;  // namespaces that did not exist
+  for (const ResetTarget& target : targets) {
+    const Result<bool> reset = service.backend.reset(now, target.request);
+    if (reset) {
+      outcome.count += *reset ? 1 : 0;
+      continue;
+    }
+    if (reset.error().code != ErrorCode::kShared ||
+        service.catalog.state() == catalog::CatalogState::kNone) {
+      return {.error = to_resp_error(reset.error())};
+    }
+    if (service.catalog.state() == catalog::CatalogState::kLoading) {
+      return {.error = RespError(kCatalogUnread)};
+    }
+    if (target.identifier.size() > kMaxResetBytes) {
+      return {.error = too_long(target.identifier.size())};
+    }
+    catalog::Namespace ns;
+    if (target.ns != nullptr) {
+      ns = target.ns->record;
+    } else if (workspace.by_id.size() + created.size() >= catalog::kMaxNamespaces) {
+      return {.error = RespError(kTooManyNamespaces)};
+    } else {
+      // A reset belongs to a namespace that exists.
+      ns = catalog::new_namespace(workspace.record.id, target.request.ns, now.wall);
+      if (created.insert(ns.id).second) {
+        outcome.writes.push_back(catalog::set_namespace(author, ns, "namespace.create"));
+        outcome.writes.back().existing = catalog::Existing::kKeep;
+      }
+    }
+    outcome.writes.push_back(
+        catalog::reset_identifier(author, ns, target.identifier, service.random()));
+    ++outcome.count;
+  }
+  return outcome;
 }
 
 }  // namespace weir::frontends

@@ -20,9 +20,13 @@ inline constexpr std::string_view kHelloAuthRequired =
     "NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>";
 inline constexpr std::string_view kInvalidKey = "WRONGPASS invalid key";
 inline constexpr std::string_view kKeyEnded =
-    "WRONGPASS this key was revoked or has expired: send AUTH with another one";
+    "WRONGPASS this key was revoked or replaced, or has expired: send AUTH with another one";
 inline constexpr std::string_view kKeyUnchecked =
     "TRYAGAIN the catalog does not answer, so this key cannot be checked";
+inline constexpr std::string_view kCatalogUnread =
+    "TRYAGAIN the catalog was not read yet: send it again";
+inline constexpr std::string_view kTooManyNamespaces =
+    "ERR the namespace does not exist, and the workspace has as many as requests may create";
 inline constexpr std::string_view kRootOnly = "NOPERM this command needs the root key";
 inline constexpr std::string_view kKeyTooFast =
     "ERR this key has sent too many requests in this second: send fewer";
@@ -41,6 +45,13 @@ inline constexpr std::string_view kTransactionAborted =
 
 // Why a request has no limit to be decided by; empty: it has one.
 [[nodiscard]] RespError to_resp_error(const Resolved& resolved, catalog::Verb verb);
+
+// Why a change of the catalog failed. Only the operator may learn where the database is.
+enum class Detail : uint8_t { kShown, kHidden };
+[[nodiscard]] inline RespError catalog_failed(const Error& error, Detail detail) {
+  if (detail == Detail::kHidden) return "TRYAGAIN the catalog does not answer: send it again";
+  return "TRYAGAIN " + error.detail + ": " + error.fix;
+}
 
 // An error of the limiter: the field, its value and the remedy.
 [[nodiscard]] inline RespError to_resp_error(const Error& error) {

@@ -25,6 +25,11 @@ bool is_http(Arguments arguments) {
           is("CONNECT") || is("TRACE"));
 }
 
+// Why a key that was valid is not any more.
+std::string_view ended_key(KeyState state) {
+  return state == KeyState::kNoAnswer ? kKeyUnchecked : kKeyEnded;
+}
+
 // Whether a command tells or changes what all tenants share.
 bool concerns_all(Arguments arguments) {
   return is_word(arguments[0], "INFO") || (is_word(arguments[0], "SCRIPT") &&
@@ -139,7 +144,7 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     service_.resp.add_from(FrontendStat::kMissingKey, peer_);
     reply_error(kAuthRequired, out);
   } else if (key_state_ != KeyState::kValid && !is("RESET")) {
-    reply_error(kKeyEnded, out);
+    reply_error(ended_key(key_state_), out);
   } else if (is("PING")) {
     if (arguments.size() > 2) {
       reply_error(wrong_number_of_arguments("ping"), out);
@@ -158,10 +163,8 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     return multi(arguments, now, out);
   } else if (is("MULTI") || is("EXEC") || is("DISCARD")) {
     transact(arguments, out);
-  } else if (is("WEIR.RESET")) {
-    reply_if_error(answer_reset(arguments, now, service_, resolver(), reply), out);
-  } else if (is("DEL") || is("UNLINK")) {
-    reply_if_error(answer_del(arguments, now, service_, resolver(), reply), out);
+  } else if (is("WEIR.RESET") || is("DEL") || is("UNLINK")) {
+    return reset(arguments, now, out);
   } else if (!access_.is_root() && concerns_all(arguments)) {
     reply_error(kRootOnly, out);
   } else if (is("SCRIPT")) {
@@ -198,19 +201,11 @@ void RespSession::refresh_access(Instant now) {
   key_state_ = access_.refresh(service_.catalog, scratch_.catalog, now.wall);
 }
 
-RespError RespSession::resolve_request(catalog::Verb verb, Request& request, bool& denied) {
-  if (key_state_ != KeyState::kValid) return RespError(kKeyEnded);
+RespError RespSession::resolve_request(catalog::Verb verb, Request& request, Resolved& resolved) {
+  if (key_state_ != KeyState::kValid) return RespError(ended_key(key_state_));
   if (!is_within_rate()) return RespError(kKeyTooFast);
-  const Resolved resolved = resolve(access_, verb, service_.catalog, request, scratch_.after_reset);
-  denied = resolved.denies_all;
+  resolved = resolve(access_, verb, service_.catalog, request, scratch_.after_reset);
   return to_resp_error(resolved, verb);
-}
-
-ResolveRequest RespSession::resolver() {
-  return [this](Request& request) {
-    bool denied = false;
-    return resolve_request(catalog::Verb::kReset, request, denied);
-  };
 }
 
 // Counted by this process alone: the limit protects the process.
@@ -218,16 +213,15 @@ bool RespSession::is_within_rate() {
   const std::optional<Count> per_second = access_.per_second();
   if (!per_second) [[likely]]
     return true;
-  const std::array<Request, 1> request{requests_of_key(access_, 1)};
+  const std::array<Request, 1> request{requests_of_key(access_)};
   std::array<Result<Verdict>, 1> verdict;
   service_.backend.check_each(now_, request, verdict);
   return !verdict[0] || verdict[0]->admitted();
 }
 
 KeyState RespSession::accept_key(std::string_view key, Instant now) {
-  const rules::KeyHash hash = rules::hash_of(key);
   Access access;
-  if (!service_.keys.contains(hash)) access.become(hash);
+  access.become(rules::hash_of(key), service_.keys);
   const KeyState state = access.refresh(service_.catalog, scratch_.catalog, now.wall);
   if (state != KeyState::kValid) return state;
   access_ = access;
@@ -250,8 +244,10 @@ RespSession::Gathered RespSession::gather(Arguments arguments) {
            : peek   ? read_peek(arguments, request)
                     : read_limit(arguments, request);
   const catalog::Verb verb = peek ? catalog::Verb::kPeek : catalog::Verb::kLimit;
-  if (error_.empty()) error_ = resolve_request(verb, request, scratch_.denied[scratch_.gathered]);
+  Resolved resolved;
+  if (error_.empty()) error_ = resolve_request(verb, request, resolved);
   if (!error_.empty()) return Gathered::kInvalid;
+  scratch_.denied[scratch_.gathered] = resolved.denies_all;
   scratch_.kinds[scratch_.gathered++] = throttle ? Kind::kThrottle : Kind::kLimit;
   return Gathered::kYes;
 }
@@ -264,11 +260,12 @@ RespSession::Gathered RespSession::gather_script(Arguments arguments) {
     error_ = read_throttle(call.arguments(), scratch_.requests[scratch_.gathered],
                            scratch_.hashed[scratch_.gathered]);
   }
+  Resolved resolved;
   if (error_.empty()) {
-    error_ = resolve_request(catalog::Verb::kLimit, scratch_.requests[scratch_.gathered],
-                             scratch_.denied[scratch_.gathered]);
+    error_ = resolve_request(catalog::Verb::kLimit, scratch_.requests[scratch_.gathered], resolved);
   }
   if (!error_.empty()) return Gathered::kInvalid;
+  scratch_.denied[scratch_.gathered] = resolved.denies_all;
   scratch_.kinds[scratch_.gathered++] = Kind::kThrottle;
   return Gathered::kYes;
 }
@@ -314,7 +311,13 @@ bool RespSession::decide(Instant now, Bytes& out) {
 bool RespSession::reply_pending(Bytes& out) {
   if (!pending_->ready) return false;
   const auto pending = std::exchange(pending_, nullptr);
-  if (pending->batch) {
+  if (pending->reset) {
+    if (!pending->reset->empty()) {
+      reply_error(*pending->reset, out);
+    } else {
+      writer(out).integer(pending->reset_count);
+    }
+  } else if (pending->batch) {
     deny_items(pending->denied, *pending->batch);
     reply(pending->received, *pending->batch, out);
   } else {
@@ -362,9 +365,9 @@ Next RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
   }
   std::vector<bool> denied_items;
   for (Request& request : scratch_.batch) {
-    bool denied = false;
-    const RespError refused = resolve_request(catalog::Verb::kLimit, request, denied);
-    denied_items.push_back(denied);
+    Resolved resolved;
+    const RespError refused = resolve_request(catalog::Verb::kLimit, request, resolved);
+    denied_items.push_back(resolved.denies_all);
     if (!refused.empty()) {
       reply_error(refused, out);
       return Next::kRead;
@@ -389,6 +392,50 @@ Next RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
   pending_ = pending;
   if (reply_pending(out)) return Next::kRead;
   pending->detached = true;
+  return Next::kWait;
+}
+
+Next RespSession::reset(Arguments arguments, Instant now, Bytes& out) {
+  std::vector<ResetTarget> targets;
+  std::vector<HashedKey> hashed;
+  RespError error = is_word(arguments[0], "WEIR.RESET") ? read_reset(arguments, targets)
+                                                        : read_del(arguments, targets, hashed);
+  // All are resolved before the first is reset.
+  for (size_t i = 0; error.empty() && i < targets.size(); ++i) {
+    Request& request = targets[i].request;
+    targets[i].identifier = request.identifier;
+    Resolved resolved;
+    error = resolve_request(catalog::Verb::kReset, request, resolved);
+    targets[i].ns = resolved.ns;
+    service_.namespaces.apply({&request, 1});
+  }
+  ResetOutcome outcome;
+  if (error.empty()) {
+    outcome = reset_counts(now, targets, access_, service_);
+    error = std::move(outcome.error);
+  }
+  if (error.empty() && !outcome.writes.empty() && executor_ == nullptr) {
+    error = "ERR this connection cannot wait for the catalog";
+  }
+  if (!error.empty()) {
+    reply_error(error, out);
+    return Next::kRead;
+  }
+  if (outcome.writes.empty()) {
+    writer(out).integer(outcome.count);
+    return Next::kRead;
+  }
+  pending_ = std::make_shared<Pending>();
+  pending_->reset.emplace();
+  pending_->reset_count = outcome.count;
+  pending_->detached = true;
+  const Detail detail = access_.is_root() ? Detail::kShown : Detail::kHidden;
+  service_.catalog.write(std::move(outcome.writes), *executor_,
+                         [pending = pending_, wake = wake_, detail](Result<uint64_t> written) {
+                           if (!written) *pending->reset = catalog_failed(written.error(), detail);
+                           pending->ready = true;
+                           (*wake)();
+                         });
   return Next::kWait;
 }
 

@@ -65,6 +65,8 @@ class RespSession final : public Session {
     std::vector<bool> denied{};
     std::vector<Result<Verdict>> verdicts{};
     std::optional<Result<BatchVerdict>> batch{};
+    std::optional<RespError> reset{};  // shared counts are being reset; empty: they were
+    int64_t reset_count = 0;
     bool ready = false;
     bool detached = false;  // process() has returned: wake
   };
@@ -77,10 +79,9 @@ class RespSession final : public Session {
   // Looks the rights of this client up again.
   void refresh_access(Instant now);
   // Finds the limit of the request. An error, or empty.
-  [[nodiscard]] RespError resolve_request(catalog::Verb verb, Request& request, bool& denied);
+  [[nodiscard]] RespError resolve_request(catalog::Verb verb, Request& request, Resolved& resolved);
   // Whether the key may send another request in this second.
   [[nodiscard]] bool is_within_rate();
-  [[nodiscard]] ResolveRequest resolver();
   // Takes the rights of a key if it is valid.
   [[nodiscard]] KeyState accept_key(std::string_view key, Instant now);
   [[nodiscard]] bool may_wait() const {
@@ -96,6 +97,8 @@ class RespSession final : public Session {
   // Replies with the error unless it is empty; then the reply is already written.
   void reply_if_error(const RespError& error, Bytes& out);
   [[nodiscard]] Next multi(Arguments arguments, Instant now, Bytes& out);
+  // WEIR.RESET, DEL and UNLINK.
+  [[nodiscard]] Next reset(Arguments arguments, Instant now, Bytes& out);
   // Sets also the limits of the buffers.
   void set_authenticated(bool authenticated);
   [[nodiscard]] Next refuse_key(KeyState state, Bytes& out);

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "catalog/changes.h"
 #include "frontends/fixture_test.h"
+#include "frontends/memory_catalog_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "weir/version.h"
 
@@ -435,6 +437,65 @@ TEST(RespSession, AnswersTheSameForAnySplitOfTheInput) {
     RespClient slow;
     EXPECT_EQ(slow.line.send_in_pieces(request, size), expected) << size;
   }
+}
+
+TEST(RespSession, EndsARootKeyThatIsReplacedOnAnOpenConnection) {
+  for (const KeyPolicy policy : {KeyPolicy::kRequired, KeyPolicy::kNotRequired}) {
+    RespClient client;
+    client.fixture.service.resp_key_policy = policy;
+    const std::string old(kKey);
+    const std::string fresh = "weir_root_that_replaces_the_first";
+    EXPECT_EQ(client.send({"AUTH", old}), "+OK\r\n");
+    EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");
+    client.fixture.keys.replace(rules::hash_of(fresh));
+    EXPECT_THAT(client.send({"PING"}), StartsWith("-WRONGPASS"));
+    EXPECT_THAT(client.send({"WEIR.LIMIT", "api", "alice", "2", "60000"}),
+                StartsWith("-WRONGPASS"));
+    EXPECT_THAT(client.send({"WEIR.RESET", "api", "alice", "60000"}), StartsWith("-WRONGPASS"));
+    EXPECT_THAT(client.send({"AUTH", old}), StartsWith("-WRONGPASS"));
+    EXPECT_EQ(client.send({"AUTH", fresh}), "+OK\r\n");
+    EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");
+  }
+}
+
+TEST(RespSession, EndsAKeyOfTheCatalogOnAnOpenConnection) {
+  auto store = std::make_unique<MemoryCatalog>();
+  MemoryCatalog& database = *store;
+  Fixture fixture({}, std::move(store));
+  fixture.service.resp_key_policy = KeyPolicy::kRequired;
+  RespScratch scratch;
+  const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
+  const auto made = [&](uint64_t seed, std::optional<WallTime> expires) {
+    auto key = catalog::create_key(author,
+                                   {.workspace = catalog::kDefaultWorkspace,
+                                    .name = "k",
+                                    .permissions = {"ratelimit.*.*"},
+                                    .expires = expires},
+                                   {seed, seed, seed});
+    EXPECT_TRUE(database.write({&key.write, 1}));
+    return key;
+  };
+  const catalog::NewKey revoked = made(1, {});
+  const catalog::NewKey expires = made(2, author.now + Millis(1000));
+  EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  RespSession first(fixture.service, scratch, 1);
+  RespSession second(fixture.service, scratch, 2);
+  TestConnection one{fixture, first};
+  TestConnection two{fixture, second};
+  EXPECT_EQ(one.send(encoded({"AUTH", revoked.secret})), "+OK\r\n");
+  EXPECT_EQ(two.send(encoded({"AUTH", expires.secret})), "+OK\r\n");
+  const Words limit{"WEIR.LIMIT", "api", "alice", "9", "60000"};
+  EXPECT_THAT(one.send(encoded(limit)), StartsWith("*12"));
+  EXPECT_THAT(two.send(encoded(limit)), StartsWith("*12"));
+
+  const auto end = catalog::revoke_key(author, revoked.key);
+  EXPECT_TRUE(database.write({&end, 1}));
+  EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  EXPECT_THAT(one.send(encoded(limit)), StartsWith("-WRONGPASS"));
+  fixture.clock.advance(Millis(999));
+  EXPECT_THAT(two.send(encoded(limit)), StartsWith("*12"));
+  fixture.clock.advance(Millis(1));
+  EXPECT_THAT(two.send(encoded(limit)), StartsWith("-WRONGPASS"));
 }
 
 }  // namespace

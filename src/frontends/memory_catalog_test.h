@@ -1,0 +1,56 @@
+// A store of the catalog in memory that can fail.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catalog/catalog_store.h"
+
+namespace weir::frontends {
+
+class MemoryCatalog final : public catalog::CatalogStore {
+ public:
+  bool fails = false;
+
+  Result<uint64_t> write(std::span<const catalog::CatalogWrite> writes) override {
+    if (fails) return failure();
+    ++revision_;
+    for (const catalog::CatalogWrite& write : writes) {
+      rows.push_back(write.row);
+      rows.back().revision = revision_;
+    }
+    return revision_;
+  }
+  Result<Heads> read_heads(uint64_t known) override {
+    if (fails) return failure();
+    return Heads{.last = {.revision = revision_, .nonce = revision_}, .known_nonce = known};
+  }
+  Result<std::vector<catalog::CatalogRow>> read_after(const catalog::CatalogPosition& at,
+                                                      size_t) override {
+    std::vector<catalog::CatalogRow> behind;
+    for (const catalog::CatalogRow& row : rows) {
+      if (row.revision > at.revision) behind.push_back(row);
+    }
+    return behind;
+  }
+  Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&, uint64_t,
+                                                      size_t) override {
+    return std::vector<catalog::AuditEntry>();
+  }
+  Result<size_t> clean(WallTime) override { return size_t{0}; }
+
+  std::vector<catalog::CatalogRow> rows;
+
+ private:
+  static Error failure() {
+    return {.code = ErrorCode::kUnavailable,
+            .retry = Retry::kMayHelp,
+            .detail = "the database is down",
+            .fix = "start it"};
+  }
+
+  uint64_t revision_ = 0;
+};
+
+}  // namespace weir::frontends
