@@ -28,12 +28,13 @@ namespace weir::ledgers {
 struct ThreadedLedgerOptions {
   // Queued calls per thread. Few: after a long wait the caller has given up.
   size_t max_queued = 32;
-  // Opens after few failures, since a call may take seconds to fail.
+  // Opens after few failures, since a call may take seconds to fail. Regions exchange no counts
+  // until a probe has found that the store is back: the longest pause adds to each outage.
   base::BreakerOptions breaker = {.window = std::chrono::seconds(10),
                                   .least = 3,
                                   .percent = 50,
                                   .pause = std::chrono::milliseconds(500),
-                                  .longest_pause = std::chrono::seconds(8)};
+                                  .longest_pause = std::chrono::seconds(2)};
   // How often the clock of the store is compared with ours.
   Nanos clock_pause = std::chrono::seconds(10);
 };
