@@ -119,5 +119,132 @@ TEST_F(RowAtTheEnd, MustBeKnownOnceItCanHaveBeenRead) {
   EXPECT_TRUE(checker_->at_end(view()));
 }
 
+// A region of two processes with one tuple, which the first process evicts between the decision and
+// the answer of a request: its admission has generation 0.
+class EvictedBeforeTheAnswer : public ::testing::Test {
+ protected:
+  static constexpr Millis kMinute{60'000};
+  static constexpr Count kLimit = 100;
+
+  EvictedBeforeTheAnswer() {
+    for (int node = 0; node < 2; ++node) {
+      oracle_.start_process(node, static_cast<uint64_t>(node) + 1, Millis(5));
+      nodes_[static_cast<size_t>(node)].node = nodes_[static_cast<size_t>(node)].process = node;
+    }
+    // Well within a window.
+    wait(Millis(20'000) - timeline_.now().wall.time_since_epoch() % kMinute + kMinute);
+    nodes_[1].cells.push_back({.tuple = tuple(), .sequence = window(), .generation = 1});
+  }
+
+  static std::string tuple() {
+    const Request request{.ns = "sim", .identifier = "a", .limit = kLimit, .duration = kMinute};
+    return memory::TupleKey(request, base::KeyedHash(0)).encoded();
+  }
+  [[nodiscard]] int64_t window() const { return timeline_.now().wall.time_since_epoch() / kMinute; }
+  void wait(Millis how_long) {
+    timeline_.post_in(how_long, [] {});
+    timeline_.step(timeline_.now().mono + how_long);
+  }
+
+  // A request that a step admits. It waits for 10 ms.
+  RequestRecord admit(int process, uint64_t generation, Evidence known) {
+    RequestRecord record;
+    record.node = process;
+    record.contributor = {.process = process, .generation = generation};
+    record.tuple = tuple();
+    record.duration = kMinute;
+    record.limit = kLimit;
+    record.cost = 2;
+    record.charged = true;
+    record.requested_at = timeline_.now();
+    wait(Millis(10));
+    record.answered_at = timeline_.now();
+    record.verdict.outcome = Outcome::kAdmitted;
+    record.verdict.basis = Basis::kRefreshed;
+    record.verdict.evidence = known;
+    record.verdict.reset = WallTime((window() + 1) * kMinute);
+    oracle_.add(record);
+    return record;
+  }
+  // Its count at the origin.
+  void tell(int process, uint64_t generation, Count total) {
+    origin_.endpoint_of(process)->replay(
+        {{.cell = {tuple(), window()},
+          .writer = {.incarnation = static_cast<uint64_t>(process) + 1, .generation = generation},
+          .total = total,
+          .expires_at = WallTime((window() + 2) * kMinute)}},
+        [](const auto&) {});
+  }
+  [[nodiscard]] RegionChecker::Violation check(const RequestRecord& record) const {
+    return checker_->after_answer({.oracle = oracle_,
+                                   .origin = origin_,
+                                   .nodes = nodes_,
+                                   .now = timeline_.now(),
+                                   .guarantees = {.max_freshness = Millis(2000),
+                                                  .read_deadline = Millis(50),
+                                                  .evicts = true,
+                                                  .acked_within = Millis(300),
+                                                  .probed_within = Millis(0),
+                                                  .max_clock_skew = Millis(0)}},
+                                  record);
+  }
+
+  Timeline timeline_{1};
+  Oracle oracle_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  std::vector<NodeView> nodes_{2};
+  std::unique_ptr<RegionChecker> checker_ = make_regional_bound();
+};
+
+TEST_F(EvictedBeforeTheAnswer, ARequestKnewTheOwnCountOfItsDecision) {
+  for (Count own = 0; own < 8; own += 2) {
+    tell(0, 7, own + 2);
+    EXPECT_FALSE(check(admit(0, 7, {.own = own})));
+    wait(Millis(1000));
+  }
+  tell(0, 7, 10);
+  EXPECT_FALSE(check(admit(0, 0, {.own = 8})));
+  wait(Millis(1000));
+  EXPECT_FALSE(check(admit(0, 0, {.own = 0, .siblings = 10})));
+}
+
+TEST_F(EvictedBeforeTheAnswer, ARequestMustKnowWhatTheOriginHad) {
+  tell(0, 7, 2);
+  EXPECT_FALSE(check(admit(0, 7, {})));
+  wait(Millis(1000));
+  tell(0, 7, 4);
+  EXPECT_FALSE(check(admit(0, 0, {.own = 2})));
+  wait(Millis(1000));
+  EXPECT_TRUE(check(admit(0, 0, {.own = 0, .siblings = 3})));
+}
+
+TEST_F(EvictedBeforeTheAnswer, AnAdmissionMayBeUnknownWhileAnEarlierReadIsFresh) {
+  tell(0, 7, 2);
+  EXPECT_FALSE(check(admit(0, 0, {})));
+  wait(Millis(1500));
+  RequestRecord other = admit(1, 1, {});
+  other.verdict.basis = Basis::kLocal;
+  EXPECT_FALSE(check(other));
+}
+
+TEST_F(EvictedBeforeTheAnswer, AnAdmissionMustBeKnownByALaterRead) {
+  tell(0, 7, 2);
+  EXPECT_FALSE(check(admit(0, 0, {})));
+  wait(Millis(2500));
+  RequestRecord other = admit(1, 1, {});
+  other.verdict.basis = Basis::kLocal;
+  EXPECT_TRUE(check(other));
+}
+
+TEST_F(EvictedBeforeTheAnswer, AnAdmissionThatTheOriginLostMayBeUnknown) {
+  tell(0, 7, 2);
+  EXPECT_FALSE(check(admit(0, 0, {})));
+  wait(Millis(2500));
+  origin_.forget_all();
+  RequestRecord other = admit(1, 1, {});
+  other.verdict.basis = Basis::kLocal;
+  EXPECT_FALSE(check(other));
+}
+
 }  // namespace
 }  // namespace weir::sim

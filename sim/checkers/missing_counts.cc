@@ -82,6 +82,8 @@ MissingCounts missing_counts(const RegionView& view, const CellId& cell) {
 Count lost_at_origin(const RegionView& view, const CellId& cell) {
   Count lost = 0;
   for (const auto& [contributor, accepted] : view.oracle.contributors(cell)) {
+    // In which component it was is unknown.
+    if (contributor.generation == 0 && view.origin.has_lost(cell)) lost += accepted;
     Count before = 0;
     for (const ComponentValue& entry : history_of(view, contributor, cell)) {
       lost += before - std::min(before, entry.count);
@@ -109,6 +111,11 @@ bool excused_until(const RegionView& view, const ProcessInfo& process, const Cel
 ReplayStatus replay_status(const RegionView& view, const CellId& cell, const Accept& accept,
                            MonoTime since) {
   const ProcessInfo& process = view.oracle.process(accept.contributor.process);
+  if (accept.contributor.generation == 0) {
+    const bool excused =
+        accept.when >= since || view.origin.has_lost(cell) || had_wrong_clock(process, cell);
+    return excused ? ReplayStatus::kExcused : ReplayStatus::kPresent;
+  }
   ReplayStatus status = ReplayStatus::kPresent;
   // Each period in which the accept was missing, also the one before the first write.
   const auto refresh_views = [&](const ComponentValue& entry, MonoTime until) {

@@ -52,6 +52,10 @@ enum class ReplayStatus : uint8_t {
 // - during the time of a retry after a message did not arrive in time,
 // - after the origin lost it, until its process detects that (acked_in_time.cc checks the rest).
 // For a process that was killed, the excuses at the instant of its end count.
+//
+// An accept of generation 0 was granted by a step, and its tuple was evicted before the answer: its
+// component is unknown. The step wrote it before the answer, so it was missing only if it was
+// answered after `since`, or if the origin has lost counts of the cell, which no process replays.
 [[nodiscard]] ReplayStatus replay_status(const RegionView& view, const CellId& cell,
                                          const Accept& accept, MonoTime since);
 

@@ -11,7 +11,9 @@
 // its process has not detected that yet. A new window counts as read at its start, by the node's
 // own clock; accepts before that of nodes whose clocks are ahead may be unknown, too.
 //
-// Counts that the node accepted before it evicted the tuple belong to another contributor.
+// Counts that the node accepted before it evicted the tuple belong to another contributor. If it
+// evicted the tuple between the decision and the answer, all counts of the cell but this request
+// are those of others, and the node knew its own count of the decision as well as the siblings.
 //
 // All requests are consistent by convergence. So what the region accepts in a cell with verdicts
 // that are not degraded is at most 1.25 times the limit, whatever the requests, plus what the
@@ -105,6 +107,11 @@ class RegionalBound final : public RegionChecker {
            " were unknown to node " + std::to_string(record.node);
   }
 
+  // Whether the tuple was evicted between the decision and the answer.
+  static bool was_evicted(const RequestRecord& record) {
+    return record.has_waited() && record.contributor.generation == 0;
+  }
+
   // The counts of others in the cell that this node did not know.
   static Count unknown_of(const RegionView& view, const RequestRecord& record, const CellId& cell) {
     const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
@@ -114,12 +121,14 @@ class RegionalBound final : public RegionChecker {
                       node.latest >= WallTime((record.cell().sequence + 1) * record.duration);
     if (record.has_waited() && !is_current && gone) return 0;
     Count known = record.has_waited() && is_current ? record.verdict.evidence.siblings : 0;
+    if (was_evicted(record)) known += record.verdict.evidence.own;
     for (const decide::CellView& known_cell : node.cells) {
       if (known_cell.tuple == cell.tuple && known_cell.sequence == cell.sequence)
         known = std::max(known, known_cell.siblings);
     }
-    const Count others =
-        view.oracle.accepted(cell) - view.oracle.accepted_by(record.contributor, cell);
+    const Count mine =
+        was_evicted(record) ? record.cost : view.oracle.accepted_by(record.contributor, cell);
+    const Count others = view.oracle.accepted(cell) - mine;
     return others > known ? others - known : 0;
   }
 
@@ -133,7 +142,7 @@ class RegionalBound final : public RegionChecker {
     const bool began_lately = record.requested_at.wall - start < age + apart;
     Count explained = 0;
     for (const Accept& accept : view.oracle.accepts(cell)) {
-      if (accept.contributor == record.contributor) continue;
+      if (accept.contributor == record.contributor && !was_evicted(record)) continue;
       // It may have been decided before this accept.
       const bool later = record.has_waited() && accept.when >= record.requested_at.mono;
       const bool at_the_start = began_lately && accept.when >= since - apart;
@@ -142,6 +151,8 @@ class RegionalBound final : public RegionChecker {
         explained += accept.cost;
       }
     }
+    // The request itself, which was accepted when it was answered.
+    if (was_evicted(record)) explained -= record.cost;
     if (unknown <= explained) return {};
     return "node " + std::to_string(record.node) + " did not know " + std::to_string(unknown) +
            " counts of others in window " + std::to_string(cell.sequence) + ", and only " +

@@ -61,6 +61,8 @@ class OriginHistory {
   [[nodiscard]] virtual MonoTime exact_lost_at() const = 0;
   // What the region keeps at the origin to share its counts with other regions.
   [[nodiscard]] virtual const BridgeData& bridge() const = 0;
+  // Whether a component of the cell has ever decreased.
+  [[nodiscard]] virtual bool has_lost(const CellId& cell) const = 0;
   // In order; before the first entry it was 0.
   [[nodiscard]] virtual const std::vector<ComponentValue>& component_history(
       const CellId& cell, const Component& component) const = 0;

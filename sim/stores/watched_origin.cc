@@ -385,4 +385,13 @@ const std::vector<ComponentValue>& WatchedOrigin::component_history(
   return found == component_values_.end() ? kNever : found->second;
 }
 
+bool WatchedOrigin::has_lost(const CellId& cell) const {
+  return std::any_of(component_values_.begin(), component_values_.end(), [&](const auto& each) {
+    const auto& [component, values] = each;
+    return component.first == cell &&
+           std::any_of(values.begin(), values.end(),
+                       [](const ComponentValue& value) { return value.count < value.max_before; });
+  });
+}
+
 }  // namespace weir::sim

@@ -79,6 +79,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   }
   [[nodiscard]] const std::vector<ComponentValue>& component_history(
       const CellId& cell, const Component& component) const override;
+  [[nodiscard]] bool has_lost(const CellId& cell) const override;
   [[nodiscard]] Count total(const CellId& cell) const override;
   [[nodiscard]] Count restored(const CellId& cell) const override;
   [[nodiscard]] Count granted(const CellId& cell) const override {

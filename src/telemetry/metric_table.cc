@@ -108,7 +108,7 @@ constexpr MetricInfo kTable[] = {
     {kReplayLag, kOrigin, kGauge, "weir_replay_lag_seconds", "seconds", "",
      "Age of the oldest count that the origin has not acknowledged.", "LimiterStats::replay_lag"},
     {kLedgerReady, kLedger, kGauge, "weir_ledger_ready", "0 or 1", "",
-     "1 while the ledger replies.", "LedgerMetrics::ready"},
+     "1 if the ledger answered the last call of this process.", "LedgerMetrics::ready"},
     {kLedgerBreakerClosed, kLedger, kGauge, "weir_ledger_breaker_closed", "0 or 1", "",
      "1 while calls are sent to the ledger; 0 after most calls failed.", "LedgerMetrics::closed"},
     {kLedgerConnections, kLedger, kCounter, "weir_ledger_connections_total", "connections", "",

@@ -13,8 +13,6 @@ using telemetry::LedgerError;
 namespace {
 
 constexpr Nanos kTick = std::chrono::milliseconds(100);
-// How often the clock of the store is compared with ours.
-constexpr Nanos kClockPause = std::chrono::seconds(10);
 
 // Whether fewer calls would help. A full server or a replica answers at once.
 bool trips_breaker(LedgerError why) {
@@ -44,7 +42,7 @@ ThreadedLedger::ThreadedLedger(const Clock& clock, Stores stores, ThreadedLedger
     : clock_(clock),
       options_(options),
       breaker_(options.breaker),
-      first_probe_pause_(options.breaker.pause) {
+      probe_pause_(options.breaker.pause) {
   publish_.store = std::move(stores.publishing);
   import_.store = std::move(stores.importing);
   maintenance_.store = std::move(stores.maintenance);
@@ -186,15 +184,19 @@ void ThreadedLedger::note_time(WallTime store_time, Instant sent) {
   metrics_.clock_ahead.store((store_time - middle).count(), std::memory_order_relaxed);
 }
 
-// Reads the time of the store: as a probe before the first answer and while the breaker is open,
-// and to compare the clocks, as long as there are other calls. A process that is not the bridge of
-// its region has none, and asks nothing.
+// Reads the time of the store: as a probe before the first answer, after a failed call and while
+// the breaker is open, and to compare the clocks, as long as there are other calls. A process that
+// is not the bridge of its region has none, and asks nothing; but if its last call failed, no other
+// call would find out that the store is back, and too few failed to open the breaker.
 void ThreadedLedger::tick() {
   const Instant began = clock_.now();
   bool due = false;
-  if (!answered_.load(std::memory_order_relaxed) && began.mono >= first_probe_at_) {
+  if (metrics_.ready.load(std::memory_order_relaxed)) {
+    probe_pause_ = options_.breaker.pause;
+    probe_at_ = began.mono + probe_pause_;
+  } else if (closed_.load(std::memory_order_relaxed) && began.mono >= probe_at_) {
     due = true;
-    first_probe_pause_ = std::min(2 * first_probe_pause_, options_.breaker.longest_pause);
+    probe_pause_ = std::min(2 * probe_pause_, options_.breaker.longest_pause);
   }
   {
     const base::MutexLock lock(mutex_);
@@ -212,8 +214,8 @@ void ThreadedLedger::tick() {
       breaker_.close();
     }
     note(import_, began.mono, time ? nullptr : &time.error());
-    first_probe_at_ = clock_.now().mono + first_probe_pause_;
-    next_comparison_ = clock_.now().mono + kClockPause;
+    probe_at_ = clock_.now().mono + probe_pause_;
+    next_comparison_ = clock_.now().mono + options_.clock_pause;
   }
   import_.executor.post_at(clock_.now().mono + kTick, [this] { tick(); });
 }

@@ -28,12 +28,15 @@ namespace weir::ledgers {
 struct ThreadedLedgerOptions {
   // Queued calls per thread. Few: after a long wait the caller has given up.
   size_t max_queued = 32;
-  // Opens after few failures, since a call may take seconds to fail.
+  // Opens after few failures, since a call may take seconds to fail. Regions exchange no counts
+  // until a probe has found that the store is back: the longest pause adds to each outage.
   base::BreakerOptions breaker = {.window = std::chrono::seconds(10),
                                   .least = 3,
                                   .percent = 50,
                                   .pause = std::chrono::milliseconds(500),
-                                  .longest_pause = std::chrono::seconds(8)};
+                                  .longest_pause = std::chrono::seconds(2)};
+  // How often the clock of the store is compared with ours.
+  Nanos clock_pause = std::chrono::seconds(10);
 };
 
 class ThreadedLedger final : public GlobalLedger {
@@ -96,8 +99,8 @@ class ThreadedLedger final : public GlobalLedger {
   mutable base::StdMutex mutex_;
   base::Breaker breaker_;              // guarded by mutex_
   std::string last_write_error_;       // guarded by mutex_
-  MonoTime first_probe_at_{};          // on the import thread
-  Nanos first_probe_pause_;            // on the import thread
+  MonoTime probe_at_{};                // while the last call failed; on the import thread
+  Nanos probe_pause_;                  // on the import thread
   MonoTime next_comparison_{};         // of the clocks; on the import thread
   std::atomic<bool> used_{true};       // by a call since the last comparison; relaxed
   std::atomic<bool> closed_{true};     // copy of the breaker's state, a hint: relaxed

@@ -87,7 +87,8 @@ class ScriptedLedger {
                              .least = 3,
                              .percent = 50,
                              .pause = std::chrono::milliseconds(1),
-                             .longest_pause = std::chrono::milliseconds(1)}}) {
+                             .longest_pause = std::chrono::milliseconds(1)},
+                 .clock_pause = std::chrono::hours(1)}) {
     ledger_.start();
   }
   ThreadedLedger* operator->() { return &ledger_; }
@@ -129,6 +130,19 @@ TEST(ThreadedLedger, OpensTheBreakerAndClosesItAfterAProbe) {
   await([&] { return ledger->reachable(); });
   EXPECT_TRUE(publish(*ledger, {}));
   EXPECT_GT(ledger->metrics().calls.total(LedgerCall::kProbe), 0u);
+}
+
+// A process that is not the bridge any more makes no further call. One failure does not open the
+// breaker, so that its probes do not find out either.
+TEST(ThreadedLedger, FindsOutThatTheStoreIsBackAfterASingleFailedCall) {
+  Script script;
+  ScriptedLedger ledger(script);
+  await([&] { return ledger->metrics().ready.load(); });
+  script.down = true;
+  EXPECT_FALSE(publish(*ledger, {}));
+  script.down = false;
+  await([&] { return ledger->metrics().ready.load(); });
+  EXPECT_TRUE(ledger->reachable());
 }
 
 TEST(ThreadedLedger, KeepsTheBreakerClosedIfTheStoreAnswersWithAnError) {
