@@ -1,5 +1,5 @@
 // Measures how long it takes to find the override of an identifier, by the number of overrides and
-// their form. Prints JSON: nanoseconds per look-up.
+// their form, and what keys and overrides cost a session. Prints JSON.
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/split_mix.h"
+#include "bench/catalog/sessions.h"
 #include "catalog/override_index.h"
 #include "weir/clock.h"
 
@@ -59,11 +60,8 @@ double measure(const catalog::OverrideIndex& index, const std::vector<std::strin
   return static_cast<double>(took.count()) / static_cast<double>(identifiers.size());
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Measure look-ups of overrides");
-  size_t repetitions = 5;
-  app.add_option("--repetitions", repetitions, "How often; the least time is printed");
-  CLI11_PARSE(app, argc, argv);
+// Nanoseconds per look-up.
+std::vector<std::string> measure_lookups(size_t repetitions) {
   const std::vector<std::string> identifiers = make_identifiers();
   std::vector<std::string> rows;
   std::vector<Shape> shapes = kShapes;
@@ -88,7 +86,30 @@ int run(int argc, char** argv) {
                                  static_cast<double>(found) / kIdentifiers));
     }
   }
-  fmt::print("[{}]\n", fmt::join(rows, ","));
+  return rows;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Measure look-ups of overrides, and sessions with and without them");
+  size_t repetitions = 5;
+  size_t rounds = 40;
+  size_t overrides = 10'000;
+  app.add_option("--repetitions", repetitions, "Of look-ups; the least time is printed; 0: none");
+  app.add_option("--rounds", rounds, "Of sessions, 10,000 requests of each kind in turn; 0: none");
+  app.add_option("--overrides", overrides, "In the namespace of the sessions");
+  CLI11_PARSE(app, argc, argv);
+  std::vector<std::string> lookups;
+  if (repetitions > 0) lookups = measure_lookups(repetitions);
+  std::vector<std::string> sessions;
+  if (rounds > 0) {
+    for (const SessionCost& cost : measure_sessions(overrides, rounds)) {
+      sessions.push_back(fmt::format(R"({{"kind":"{}","answer":{},"ns":[{:.1f}]}})", cost.kind,
+                                     cost.answer_bytes, fmt::join(cost.ns, ",")));
+    }
+  }
+  fmt::print(R"({{"lookups":[{}],"sessions":[{}]}})"
+             "\n",
+             fmt::join(lookups, ","), fmt::join(sessions, ","));
   return 0;
 }
 

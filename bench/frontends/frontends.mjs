@@ -88,7 +88,7 @@ function weirLoad(server, { pipeline, requests, keys, command, lines }) {
 function wrk(server, port, seconds, script, path) {
   const before = cpuTime(server.pids);
   const run = spawnSync('wrk', ['-t1', '-c50', `-d${seconds}s`, '--latency', ...(script ? ['-s', script] : []),
-    `http://127.0.0.1:${port}${path}`], { encoding: 'utf8', timeout: 120_000, env: { ...process.env, WEIR_ROOT_KEY: rootKey } });
+    `http://127.0.0.1:${port}${path}`], { encoding: 'utf8', timeout: 120_000, env: { ...process.env, BENCH_KEY: rootKey } });
   const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(run.stdout)?.[1]);
   const total = Number(/(\d+) requests in/.exec(run.stdout)?.[1]);
   if (!rate || /Non-2xx/.test(run.stdout)) throw new Error(`wrk failed: ${run.stderr}${run.stdout}`);
@@ -129,8 +129,8 @@ try {
     runs[`weir_load null ${pipeline}`] = weirLoadRun(nullBackend, pipeline, throttle, 6);
   }
   runs['script 16'] = redisBenchmarkRun(redis, 16, evalsha, 0.2);
-  runs['http limit'] = () => wrk(weir, weir.http, seconds, join(here, 'limit.lua'), '/v2/ratelimit.limit');
-  runs['http null'] = () => wrk(nullBackend, nullBackend.http, seconds, join(here, 'limit.lua'), '/v2/ratelimit.limit');
+  runs['http limit'] = () => wrk(weir, weir.http, seconds, join(here, '../limit.lua'), '/v2/ratelimit.limit');
+  runs['http null'] = () => wrk(nullBackend, nullBackend.http, seconds, join(here, '../limit.lua'), '/v2/ratelimit.limit');
   runs['nginx limit_req'] = () => wrk(nginx, nginx.port, seconds, null, '/');
 
   // Creates all keys before the measurement.

@@ -226,13 +226,13 @@ std::optional<Record> to_override(const CatalogRow& row, const Fields& fields) {
   const auto limit = fields.count("limit", 0);
   const auto duration = fields.duration("duration");
   if (!limit || !duration) return std::nullopt;
-  return Override{.id = row.id,
-                  .workspace = row.workspace,
-                  .namespace_id = row.parent,
-                  .identifier = row.name,
+  return Override{.identifier = row.name,
                   .limit = *limit,
                   .duration = *duration,
                   .burst = fields.count("burst", 1),
+                  .id = row.id,
+                  .workspace = row.workspace,
+                  .namespace_id = row.parent,
                   .deleted = row.deleted,
                   .since = fields.time("since").value_or(WallTime{}),
                   .past = to_past(fields.text("past").value_or(""))};

@@ -98,13 +98,13 @@ CatalogWrite delete_namespace(const Author& author, const Namespace& ns) {
 
 CatalogWrite set_override(const Author& author, const Namespace& ns, const OverrideValues& values,
                           const PriorOverride& prior) {
-  Override override{.id = override_id(ns.id, values.identifier),
-                    .workspace = ns.workspace,
-                    .namespace_id = ns.id,
-                    .identifier = std::string(values.identifier),
+  Override override{.identifier = std::string(values.identifier),
                     .limit = values.limit,
                     .duration = values.duration,
                     .burst = values.burst,
+                    .id = override_id(ns.id, values.identifier),
+                    .workspace = ns.workspace,
+                    .namespace_id = ns.id,
                     .since = author.now};
   if (prior.same != nullptr) override.past = prior.same->past;
   const bool exists = prior.same != nullptr && !prior.same->deleted;

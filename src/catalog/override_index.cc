@@ -1,6 +1,7 @@
 #include "catalog/override_index.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <tuple>
@@ -19,23 +20,58 @@ uint64_t hash_of(std::string_view text) {
   return std::hash<std::string_view>()(text);
 }
 
+// Whether an override is a text and then '*'.
+class Begins {
+ public:
+  explicit Begins(std::string_view begin) : begin_(begin) {}
+  bool operator()(const Override& override) const {
+    const std::string_view text = override.identifier;
+    return text.size() > begin_.size() && text[begin_.size()] == '*' && text.starts_with(begin_);
+  }
+
+ private:
+  std::string_view begin_;
+};
+
 static_assert(kMaxNameBytes <= std::numeric_limits<uint16_t>::max());
 
 }  // namespace
 
+OverrideIndex::Table::Table(size_t most)
+    : slots_(std::bit_ceil(most + most / 2 + 1)),
+      filter_shift_(static_cast<unsigned>(std::countl_zero(std::max<size_t>(8 * most, 64)))),
+      filter_((std::numeric_limits<uint64_t>::max() >> filter_shift_) / 64 + 1) {
+  all_.reserve(most);
+}
+
+void OverrideIndex::Table::add(uint64_t hash, const Override& override) {
+  if (all_.size() == kPlace) return;
+  const uint64_t bit = hash >> filter_shift_;
+  filter_[bit / 64] |= uint64_t{1} << bit % 64;
+  all_.push_back(&override);
+  size_t i = hash & mask();
+  while (slots_[i] != 0) i = (i + 1) & mask();
+  slots_[i] = tag_of(hash) | static_cast<uint32_t>(all_.size());
+}
+
 OverrideIndex::OverrideIndex(std::vector<std::shared_ptr<const Override>> overrides)
-    : all_(std::move(overrides)) {
+    : all_(std::move(overrides)), exact_(all_.size()), prefixes_(all_.size()) {
   std::ranges::sort(all_, {}, [](const auto& each) { return std::string_view(each->identifier); });
-  size_t wildcards = 0;
   for (const auto& each : all_) {
-    exact_.add(hash_of(each->identifier), std::make_unique<Exact>(Exact{each.get()}));
-    wildcards += each->identifier.find('*') != std::string::npos ? 1 : 0;
+    exact_.add(hash_of(each->identifier), *each);
+    if (each->identifier.find('*') == std::string::npos) {
+      has_plain_ = true;
+      continue;
+    }
+    Pattern pattern = pattern_of(*each);
+    if (is_prefix(pattern)) {
+      add_prefix(pattern);
+    } else {
+      patterns_.push_back(std::move(pattern));
+    }
   }
-  patterns_.reserve(wildcards);  // it is not moved: the maps point into it
-  for (const auto& each : all_) {
-    if (each->identifier.find('*') == std::string::npos) continue;
-    add(patterns_.emplace_back(pattern_of(*each)));
-  }
+  // The maps point into it: nothing is added any more.
+  for (const Pattern& pattern : patterns_) add(pattern);
 }
 
 OverrideIndex::Pattern OverrideIndex::pattern_of(const Override& override) {
@@ -64,6 +100,14 @@ bool OverrideIndex::is_more_specific(const Pattern& a, const Pattern& b) {
   };
   if (rank(a) != rank(b)) return rank(a) > rank(b);
   return a.override->identifier < b.override->identifier;
+}
+
+void OverrideIndex::add_prefix(const Pattern& pattern) {
+  // "a*" and "a**" match the same; the first in byte order has fewer '*'.
+  const uint64_t hash = hash_of(pattern.begin);
+  if (prefixes_.find(hash, Begins(pattern.begin)) != nullptr) return;
+  prefixes_.add(hash, *pattern.override);
+  insert_length(prefix_lengths_, pattern.begin.size());
 }
 
 OverrideIndex::Leaf& OverrideIndex::leaf_of(const Pattern& pattern) {
@@ -167,10 +211,8 @@ std::string OverrideIndex::refusal_of(std::string_view identifier) const {
 }
 
 const Override* OverrideIndex::find_exact(std::string_view identifier) const {
-  const Exact* const found = exact_.find(hash_of(identifier), [&](const Exact& each) {
-    return each.override->identifier == identifier;
-  });
-  return found == nullptr ? nullptr : found->override;
+  return exact_.find(hash_of(identifier),
+                     [&](const Override& each) { return each.identifier == identifier; });
 }
 
 void OverrideIndex::find_in(const Leaf& leaf, std::string_view text, const Pattern*& best) {
@@ -180,8 +222,18 @@ void OverrideIndex::find_in(const Leaf& leaf, std::string_view text, const Patte
   if (leaf.middles != nullptr) find_middle(*leaf.middles, text, best);
 }
 
-const Override* OverrideIndex::find(std::string_view identifier) const {
-  if (const Override* const exact = find_exact(identifier)) return exact;
+const Override* OverrideIndex::find_prefix(std::string_view identifier) const {
+  for (size_t i = prefix_lengths_.size(); i > 0; --i) {
+    const size_t length = prefix_lengths_[i - 1];
+    if (length > identifier.size()) continue;
+    const std::string_view begin = identifier.substr(0, length);
+    const Override* const found = prefixes_.find(hash_of(begin), Begins(begin));
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+const OverrideIndex::Pattern* OverrideIndex::find_pattern(std::string_view identifier) const {
   const Pattern* best = nullptr;
   for (const uint16_t begin_length : begin_lengths_) {
     if (begin_length > identifier.size()) break;
@@ -199,7 +251,21 @@ const Override* OverrideIndex::find(std::string_view identifier) const {
       if (leaf != nullptr) find_in(*leaf, rest.substr(0, rest.size() - end_length), best);
     }
   }
-  return best == nullptr ? nullptr : best->override;
+  return best;
+}
+
+const Override* OverrideIndex::find(std::string_view identifier) const {
+  // Only an identifier with a '*' can be the same as a wildcard.
+  if (has_plain_ || identifier.find('*') != std::string_view::npos) {
+    if (const Override* const exact = find_exact(identifier)) return exact;
+  }
+  const Override* const prefix = find_prefix(identifier);
+  const Pattern* const pattern = find_pattern(identifier);
+  if (pattern == nullptr) return prefix;
+  if (prefix == nullptr || is_more_specific(*pattern, pattern_of(*prefix))) {
+    return pattern->override;
+  }
+  return prefix;
 }
 
 }  // namespace weir::catalog

@@ -4,9 +4,11 @@
 // bytes other than '*', then a longer part before the first '*', then fewer '*', then the smaller
 // identifier in byte order.
 //
-// A look-up takes one hash for each length of a part before the first '*', and one for each length
-// of a part behind the last '*' among the overrides with that beginning. It depends on the number
-// of overrides only where many have the same beginning and end.
+// Most wildcards have one '*', at the end. They are tried by the lengths of their beginnings, the
+// longest first, until one matches: each takes a hash. The others take one hash for each length of
+// a part before the first '*', and one for each length of a part behind the last '*' among those
+// with that beginning. A look-up depends on the number of overrides only where many have the same
+// beginning and end.
 //
 // Immutable: safe from any thread.
 
@@ -44,6 +46,48 @@ class OverrideIndex {
   [[nodiscard]] std::string refusal_of(std::string_view identifier) const;
 
  private:
+  // Overrides by a text; does not own them.
+  //
+  // With many overrides most of the time of a look-up is cache misses. So a slot is small: a part
+  // of the hash, and the place of the override in `all`. A filter of a few bits for each override
+  // ends most searches for what is not there: a branch that waits for memory is worse than the
+  // memory access.
+  class Table {
+   public:
+    // For at most so many.
+    explicit Table(size_t most);
+    void add(uint64_t hash, const Override& override);
+    // The override with this hash for which `is` returns true, or null.
+    template <typename Is>
+    [[nodiscard]] const Override* find(uint64_t hash, const Is& is) const {
+      const uint64_t bit = hash >> filter_shift_;
+      if ((filter_[bit / 64] >> bit % 64 & 1) == 0) return nullptr;
+      const uint32_t tag = tag_of(hash);
+      for (size_t i = hash & mask(); slots_[i] != 0; i = (i + 1) & mask()) {
+        if ((slots_[i] & ~kPlace) != tag) continue;
+        const Override* const found = all_[(slots_[i] & kPlace) - 1];
+        if (is(*found)) return found;
+      }
+      return nullptr;
+    }
+
+   private:
+    // The bits of a slot for the place + 1; others are not found. Several servers together may
+    // exceed kMost a little.
+    static constexpr uint32_t kPlace = (1 << 20) - 1;
+    static_assert(10 * kMost < kPlace);
+    // Of bits that neither chose the slot nor the bit of the filter.
+    [[nodiscard]] static uint32_t tag_of(uint64_t hash) {
+      return static_cast<uint32_t>(hash >> 20) & ~kPlace;
+    }
+    [[nodiscard]] size_t mask() const { return slots_.size() - 1; }
+
+    std::vector<uint32_t> slots_;  // a power of two of them; 0: empty
+    unsigned filter_shift_;        // so that the rest of a hash is the number of a bit
+    std::vector<uint64_t> filter_;
+    std::vector<const Override*> all_;
+  };
+
   // An override with at least one '*', split there.
   struct Pattern {
     const Override* override = nullptr;
@@ -61,9 +105,6 @@ class OverrideIndex {
     size_t prefix = 0;
     std::array<uint64_t, 64> seen{};
   };
-  struct Exact {
-    const Override* override = nullptr;
-  };
   // The patterns with one beginning and one end.
   struct Leaf {
     std::string_view end;
@@ -72,8 +113,8 @@ class OverrideIndex {
   };
   struct Beginning {
     std::string_view begin;
-    Leaf without_end = {};              // most patterns end with '*'
-    std::vector<uint16_t> end_lengths;  // of the others
+    Leaf without_end = {};
+    std::vector<uint16_t> end_lengths;
     base::HashIndex<Leaf> by_end = {};
   };
 
@@ -81,7 +122,16 @@ class OverrideIndex {
   [[nodiscard]] static bool is_more_specific(const Pattern& a, const Pattern& b);
   [[nodiscard]] static bool matches_middle(const Pattern& pattern, std::string_view text);
   [[nodiscard]] static size_t seen_bit(std::string_view part, size_t prefix);
+  // Whether there is nothing but '*' behind the beginning.
+  [[nodiscard]] static bool is_prefix(const Pattern& pattern) {
+    return pattern.end.empty() && pattern.middle.empty();
+  }
+  void add_prefix(const Pattern& pattern);
   void add(const Pattern& pattern);
+  // The longest of the overrides that are a beginning and '*'.
+  [[nodiscard]] const Override* find_prefix(std::string_view identifier) const;
+  // The most specific of the other wildcards.
+  [[nodiscard]] const Pattern* find_pattern(std::string_view identifier) const;
   [[nodiscard]] Leaf& leaf_of(const Pattern& pattern);
   // Sets `best` to the most specific match of a leaf, if it is more specific.
   static void find_in(const Leaf& leaf, std::string_view text, const Pattern*& best);
@@ -90,7 +140,11 @@ class OverrideIndex {
   static void find_middle(const Middles& middles, std::string_view text, const Pattern*& best);
 
   std::vector<std::shared_ptr<const Override>> all_;
-  base::HashIndex<Exact> exact_;
+  Table exact_;             // all, by the whole identifier
+  bool has_plain_ = false;  // some have no '*'
+  Table prefixes_;          // by the part before the '*'
+  std::vector<uint16_t> prefix_lengths_;
+  // The other wildcards.
   std::vector<Pattern> patterns_;
   std::vector<uint16_t> begin_lengths_;
   base::HashIndex<Beginning> by_begin_;

@@ -86,14 +86,15 @@ struct Namespace {
   friend bool operator==(const Namespace&, const Namespace&) = default;
 };
 
-struct Override {
-  std::string id = {};
-  std::string workspace = {};
-  std::string namespace_id = {};
+// First what a request needs, in one cache line.
+struct alignas(64) Override {
   std::string identifier = {};  // '*' matches any bytes, also none
   Count limit = 0;              // 0: denies everything
   Millis duration{};
   std::optional<Count> burst{};
+  std::string id = {};
+  std::string workspace = {};
+  std::string namespace_id = {};
   bool deleted = false;
   WallTime since{};  // when its duration was set, or when it was deleted; 1970: unknown
   std::vector<PastDuration> past = {};

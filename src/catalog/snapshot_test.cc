@@ -18,12 +18,12 @@ Namespace ns_named(const std::string& name, const std::string& workspace = kWork
 }
 
 Override override_of(const Namespace& ns, const std::string& identifier, Count limit) {
-  return {.id = override_id(ns.id, identifier),
-          .workspace = ns.workspace,
-          .namespace_id = ns.id,
-          .identifier = identifier,
+  return {.identifier = identifier,
           .limit = limit,
-          .duration = Millis(1000)};
+          .duration = Millis(1000),
+          .id = override_id(ns.id, identifier),
+          .workspace = ns.workspace,
+          .namespace_id = ns.id};
 }
 
 Key key_named(const std::string& name) {

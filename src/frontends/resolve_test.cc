@@ -263,12 +263,12 @@ TEST_F(ResolveTest, NamesNoPastOnceItCannotCount) {
 
 TEST_F(ResolveTest, NamesNoPastWithoutTheTimeOfTheChange) {
   write_namespace();
-  catalog::Override override{.id = catalog::override_id(ns.id, "alice"),
-                             .workspace = workspace,
-                             .namespace_id = ns.id,
-                             .identifier = "alice",
+  catalog::Override override{.identifier = "alice",
                              .limit = 5,
-                             .duration = Millis(5000)};
+                             .duration = Millis(5000),
+                             .id = catalog::override_id(ns.id, "alice"),
+                             .workspace = workspace,
+                             .namespace_id = ns.id};
   write({.row = catalog::row_of(override), .audit = {}});  // of an earlier version
   EXPECT_EQ(past(), Past());
   override.deleted = true;

@@ -10,6 +10,7 @@
 #include "frontends/fixture_test.h"
 #include "frontends/http/http_session.h"
 #include "frontends/http/verdict_json.h"
+#include "frontends/waiting_test.h"
 
 namespace weir::frontends {
 namespace {
@@ -198,48 +199,6 @@ TEST(CheckRequest, ReportsTheTightestItem) {
   EXPECT_EQ(tightest_of(std::vector{denied(9), never, admitted(0)}), 1u);
 }
 
-// A backend whose decisions are ready later.
-class WaitingBackend final : public Backend {
- public:
-  explicit WaitingBackend(Limiter& limiter) : limiter_(limiter) {}
-  void check_each(Instant now, std::span<const Request> requests,
-                  std::span<Result<Verdict>> verdicts) override {
-    limiter_.check_each_local(now, requests, verdicts);
-  }
-  [[nodiscard]] Result<BatchVerdict> check_all(Instant now,
-                                               std::span<const Request> requests) override {
-    return limiter_.check_all_local(now, requests);
-  }
-  [[nodiscard]] Result<bool> reset(Instant now, const Request& request) override {
-    return limiter_.reset(now, request);
-  }
-  [[nodiscard]] bool may_wait() const override { return true; }
-  [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
-                                      std::span<Result<Verdict>> verdicts, Executor&,
-                                      Task done) override {
-    check_each(now, requests, verdicts);
-    finish = std::move(done);
-    return false;
-  }
-  void check_all_async(Instant now, std::span<const Request> requests, Executor&,
-                       BatchHandler done) override {
-    auto verdict = std::make_shared<Result<BatchVerdict>>(check_all(now, requests));
-    auto handler = std::make_shared<BatchHandler>(std::move(done));
-    finish = [verdict, handler] { (*handler)(std::move(*verdict)); };
-  }
-
-  Task finish;
-
- private:
-  Limiter& limiter_;
-};
-
-class IdleExecutor final : public Executor {
- public:
-  void post(Task) override {}
-  void post_at(MonoTime, Task) override {}
-};
-
 struct CheckClient {
   Fixture fixture;
   HttpScratch scratch{1};
@@ -353,27 +312,18 @@ TEST(HttpCheck, IsNoOtherPath) {
 // The rules may change while a decision waits for a store.
 TEST(HttpCheck, ContinuesAfterAPendingDecisionWithTheSameRules) {
   for (const size_t count : {1, 2}) {
-    Fixture fixture;
-    WaitingBackend late(fixture.limiter);
-    Service service{.clock = fixture.clock,
-                    .backend = late,
-                    .limiter = fixture.limiter,
-                    .keys = fixture.keys,
-                    .catalog = fixture.catalog,
-                    .region = "here",
-                    .node = "node-1"};
+    WaitingFixture late;
     std::vector<CheckRule> rules = {rule_of("a", "all"), rule_of("b", "all", {}, 1)};
     rules.erase(rules.begin(), rules.end() - static_cast<std::ptrdiff_t>(count));
-    service.check_rules.replace(rules_of(rules));
+    late.service.check_rules.replace(rules_of(rules));
     HttpScratch scratch(1);
-    HttpSession session(service, scratch);
-    IdleExecutor executor;
-    session.bind(executor, [] {});
-    TestConnection line{fixture, session};
+    HttpSession session(late.service, scratch);
+    session.bind(late.executor, [] {});
+    TestConnection line{late.fixture, session};
     EXPECT_EQ(line.send(check_text("Content-Length: 4\r\n") + "body"), "");
     ASSERT_EQ(line.next, Next::kWait);
-    service.check_rules.replace({});
-    late.finish();
+    late.service.check_rules.replace({});
+    late.backend.finish();
     EXPECT_THAT(line.send(""), AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\"b\";r=0")));
     EXPECT_EQ(line.next, Next::kRead);
     EXPECT_TRUE(line.in.empty());

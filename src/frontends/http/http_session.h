@@ -1,4 +1,7 @@
 // The session of an HTTP/1.1 connection: its routes and their responses.
+//
+// One class in several files, because all of them work on one request and one response: each group
+// of functions names its file.
 
 #pragma once
 
@@ -62,8 +65,56 @@ class HttpSession final : public Session {
   static const Route kCatalogRoute;
   static const std::array<Route, 7> kRoutes;
 
-  // A decision that waits for a store. The request stays in the buffer and is parsed again when
-  // the decision is ready.
+  // Requests and routes (http_session.cc): finds the next request, its route and its body; skips
+  // bodies that do not matter; ends the connection in a drain. Answers /healthz, /readyz, /metrics
+  // and /openapi.json.
+
+  // Processes the first request. False: the request is incomplete, or its decision is pending.
+  [[nodiscard]] bool process_one(Bytes& in, Bytes& out);
+  // Responds to an invalid request and discards the rest of the input.
+  void reject(const HttpFault& fault, Bytes& in, Bytes& out);
+  // Responds if the head alone decides; otherwise returns the route that needs the body.
+  [[nodiscard]] const Route* serve_head(const HttpHead& head);
+  // Whether the response is the last of a drain; `behind`: bytes received behind the request.
+  [[nodiscard]] bool is_last(size_t behind);
+  // Sends a response that does not depend on the body, and skips the body.
+  void send_without_body(const HttpHead& head, Bytes& in, Bytes& out);
+  [[nodiscard]] bool requires_key(const Route& route) const;
+  void healthz(std::string_view body);
+  void readyz(std::string_view body);
+  void metrics(std::string_view body);
+  void openapi(std::string_view body);
+
+  // Keys (http_session_access.cc): who the client is, and how many requests its key may send.
+
+  // Sets access_. False: the key was refused, and the response is set.
+  [[nodiscard]] bool authenticate(const HttpHead& head);
+  // Whether the key may send another request in this second. False: the response is set.
+  [[nodiscard]] bool is_within_rate();
+  void refuse_wrong_key();
+  void refuse_key(telemetry::FrontendStat stat, HttpError error, std::string_view detail);
+
+  // Limits (http_session_limits.cc): /v2/ratelimit.limit, peek, multiLimit and /v1/check. Each
+  // reads its requests, finds their limits in the catalog, decides, and writes the verdicts.
+
+  void limit(std::string_view body) { limit_or_peek(body, catalog::Verb::kLimit); }
+  void peek(std::string_view body) { limit_or_peek(body, catalog::Verb::kPeek); }
+  void limit_or_peek(std::string_view body, catalog::Verb verb);
+  void multi_limit(std::string_view body);
+  // /v1/check: decides by the head alone.
+  void check(const HttpHead& head);
+  // Finds the limit of each request. False: a request was refused, and the response is set.
+  [[nodiscard]] bool resolve_all(catalog::Verb verb, std::span<Request> requests);
+  void refuse_unresolved(const Resolved& resolved, catalog::Verb verb, const Request& request,
+                         std::string_view location);
+  // The status of a denial that the client prefers. True: the body is set, too.
+  bool apply_preference(Outcome outcome);
+
+  // Decisions (http_session_decisions.cc): asks the backend about scratch_.one or scratch_.many, at
+  // once or through a store.
+
+  // A call that waits for a store. The request stays in the buffer and is parsed again when the
+  // answer is there.
   struct Pending {
     std::vector<Result<Verdict>> verdicts{};
     std::optional<Result<BatchVerdict>> batch{};
@@ -80,51 +131,36 @@ class HttpSession final : public Session {
   // False: the decision is pending.
   [[nodiscard]] bool decide_one();
   [[nodiscard]] bool decide_many();
-  // Finds the limit of each request. False: a request was refused, and the response is set.
+  // Keeps what a pending decision depends on, and takes it back.
   void remember(Pending& pending, std::span<const Request> requests);
   void recall(Pending& pending, std::span<Request> requests);
-  [[nodiscard]] bool resolve_all(catalog::Verb verb, std::span<Request> requests);
-  void refuse_unresolved(const Resolved& resolved, catalog::Verb verb, const Request& request,
-                         std::string_view location);
-  void limit_or_peek(std::string_view body, catalog::Verb verb);
+
+  // Idempotency keys (http_session_idempotency.cc): a request that is repeated under the same key
+  // is charged once. A marker, a tuple of its own, is used up by the first admission.
+
+  [[nodiscard]] Request marker(Count cost) const;
+  // Sets charged_before_. False: pending. Uses scratch_.one.
+  [[nodiscard]] bool read_marker(std::string_view body);
+  // After a decision: a repetition is answered as admitted, and the first admission is noted.
+  void settle_marker(Outcome& outcome, std::span<Verdict> items);
+
+  // Administration (http_session_catalog.cc): runs an operation of catalog_api.h, and waits until
+  // the catalog has written what it changes.
+
+  void catalog_call(std::string_view body);
   void finish(const CatalogReply& reply);
 
-  // Processes the first request. False: the request is incomplete, or its decision is pending.
-  [[nodiscard]] bool process_one(Bytes& in, Bytes& out);
-  // Responds to an invalid request and discards the rest of the input.
-  void reject(const HttpFault& fault, Bytes& in, Bytes& out);
-  // Responds if the head alone decides; otherwise returns the route that needs the body.
-  [[nodiscard]] const Route* serve_head(const HttpHead& head);
-  // Whether the response is the last of a drain; `behind`: bytes received behind the request.
-  [[nodiscard]] bool is_last(size_t behind);
-  // Sends a response that does not depend on the body, and skips the body.
-  void send_without_body(const HttpHead& head, Bytes& in, Bytes& out);
-  void limit(std::string_view body) { limit_or_peek(body, catalog::Verb::kLimit); }
-  void peek(std::string_view body) { limit_or_peek(body, catalog::Verb::kPeek); }
-  void multi_limit(std::string_view body);
-  void catalog_call(std::string_view body);
-  // /v1/check: decides by the head alone.
-  void check(const HttpHead& head);
-  // The status of a denial that the client prefers. True: the body is set, too.
-  bool apply_preference(Outcome outcome);
-  void append_problem(std::string_view space, std::string_view type, std::string_view detail);
-  [[nodiscard]] Request marker(Count cost) const;
-  [[nodiscard]] bool read_marker(std::string_view body);
-  void settle_marker(Outcome& outcome, std::span<Verdict> items);
-  void healthz(std::string_view body);
-  void readyz(std::string_view body);
-  void metrics(std::string_view body);
-  void openapi(std::string_view body);
-  [[nodiscard]] bool requires_key(const Route& route) const;
-  [[nodiscard]] bool authenticate(const HttpHead& head);
-  void refuse_wrong_key();
-  // Whether the key may send another request in this second.
-  [[nodiscard]] bool is_within_rate();
-  void refuse_key(telemetry::FrontendStat stat, HttpError error, std::string_view detail);
-  void refuse_body();
-  void fail(HttpError error, std::string_view detail);
-  void set_status(HttpError error);
+  // Responses (http_session_responses.cc): status, headers and body of successes and errors.
+
   void begin_response();
+  void set_status(HttpError error);
+  // An error. The response lists scratch_.problems, if there are any, and clears them.
+  void fail(HttpError error, std::string_view detail);
+  // The error for the problems of a body.
+  void refuse_body();
+  // The members that every problem has, by RFC 9457.
+  void append_problem(std::string_view space, std::string_view type, std::string_view detail);
+  // `head`: of the request; null if it could not be parsed.
   void send(const HttpHead* head, Bytes& out);
 
   Service& service_;

@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <deque>
 #include <string>
 
 #include "frontends/fixture_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "frontends/resp/resp_session.h"
+#include "frontends/waiting_test.h"
 
 namespace weir::frontends {
 namespace {
@@ -134,65 +134,19 @@ TEST(Transaction, PausesAtTheLimitOfUnsentBytesAndLosesNoResponse) {
   EXPECT_EQ(client.line.send(""), expected + "+PONG\r\n");
 }
 
-// A backend that decides later, and an executor for it.
-class LateDecider final : public Backend {
- public:
-  explicit LateDecider(Limiter& limiter) : limiter_(limiter) {}
-  void check_each(Instant now, std::span<const Request> requests,
-                  std::span<Result<Verdict>> verdicts) override {
-    limiter_.check_each_local(now, requests, verdicts);
-  }
-  [[nodiscard]] Result<BatchVerdict> check_all(Instant now,
-                                               std::span<const Request> requests) override {
-    return limiter_.check_all_local(now, requests);
-  }
-  [[nodiscard]] Result<bool> reset(Instant now, const Request& request) override {
-    return limiter_.reset(now, request);
-  }
-  [[nodiscard]] bool may_wait() const override { return true; }
-  [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
-                                      std::span<Result<Verdict>> verdicts, Executor&,
-                                      Task done) override {
-    check_each(now, requests, verdicts);
-    waiting.push_back(std::move(done));
-    return false;
-  }
-
-  std::deque<Task> waiting;
-
- private:
-  Limiter& limiter_;
-};
-
-class NoExecutor final : public Executor {
- public:
-  void post(Task) override {}
-  void post_at(MonoTime, Task) override {}
-};
-
 TEST(Transaction, ContinuesAfterAPendingDecision) {
-  Fixture fixture;
-  LateDecider late(fixture.limiter);
-  Service service{.clock = fixture.clock,
-                  .backend = late,
-                  .limiter = fixture.limiter,
-                  .keys = fixture.keys,
-                  .catalog = fixture.catalog,
-                  .region = "here",
-                  .node = "node-1"};
+  WaitingFixture late;
   RespScratch scratch;
-  RespSession session(service, scratch, 7);
-  NoExecutor executor;
-  session.bind(executor, [] {});
-  TestConnection line{fixture, session};
+  RespSession session(late.service, scratch, 7);
+  session.bind(late.executor, [] {});
+  TestConnection line{late.fixture, session};
   std::string received = line.send(
       "MULTI\r\nCL.THROTTLE a 9 10 60\r\nPING\r\nCL.THROTTLE a 9 10 60\r\nEXEC\r\nECHO x\r\n");
   EXPECT_EQ(line.next, Next::kWait);
   int turns = 0;
   for (; line.next == Next::kWait && turns < 10; ++turns) {
-    ASSERT_EQ(late.waiting.size(), 1u);
-    late.waiting.front()();
-    late.waiting.pop_front();
+    ASSERT_EQ(late.backend.waiting(), 1u);
+    late.backend.finish();
     received += line.send("");
   }
   EXPECT_EQ(turns, 2);
