@@ -237,15 +237,15 @@ void Engine::charge_next(Instant now, const std::shared_ptr<BatchCall>& call) {
   for (const size_t item : items) {
     requests.push_back({.key = &call->contexts[item].key, .query = &call->contexts[item].query});
   }
-  steps_->ask(state_.tuples->clock.now(), requests, *call->home,
-              [self = shared_from_this(), now, call,
-               items = std::move(items)](const std::vector<regional::StepResult>& results) {
-                for (size_t i = 0; i < results.size(); ++i) {
-                  call->answers[items[i]] = results[i];
-                  call->refused_by_origin = call->refused_by_origin || is_refusal(results[i]);
-                }
-                self->charge_next(now, call);
-              });
+  ask_after_usage(state_.tuples->clock.now(), std::move(requests), call, *call->home,
+                  [self = shared_from_this(), now, call,
+                   items = std::move(items)](const std::vector<regional::StepResult>& results) {
+                    for (size_t i = 0; i < results.size(); ++i) {
+                      call->answers[items[i]] = results[i];
+                      call->refused_by_origin = call->refused_by_origin || is_refusal(results[i]);
+                    }
+                    self->charge_next(now, call);
+                  });
 }
 
 void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {

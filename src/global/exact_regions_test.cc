@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,20 @@ TEST_P(ExactRegions, AFirstRequestReadsTheCountsOfTheOthers) {
   (void)ask(*west_);
   pass(Millis(1000));
   EXPECT_LE(left(*west_), 23U);
+}
+
+TEST_P(ExactRegions, AFirstBatchReadsTheCountsOfTheOthers) {
+  EXPECT_EQ(ask_times(*east_, 80), 80);
+  pass(Millis(20'000));
+  Request other = request();
+  other.identifier = "bob";
+  const std::vector<Request> requests{request(50), other};
+  std::optional<Outcome> outcome;
+  west_->limiter->check_all_async(
+      clock_.now(), requests, executor_,
+      [&](const Result<BatchVerdict>& verdict) { outcome = verdict->outcome; });
+  executor_.run();
+  EXPECT_EQ(outcome, Outcome::kDenied);
 }
 
 // Each region publishes what it has taken over: together it must be what was used.
