@@ -138,6 +138,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void charge_foreign(RequestContext& context);
   [[nodiscard]] regional::ForeignUse foreign_use_of(const RequestContext& context,
                                                     const memory::TupleKey& usage) const;
+  [[nodiscard]] Count foreign_units(const RequestContext& context) const;
   [[nodiscard]] bool is_in_table(const memory::TupleKey& key) const;
   // Asks the origin. First renews what is known of the tuples whose usage an open tuple has taken
   // over (memory/conversion.h), and tells the origin. `keys`: owns what the requests point to.
@@ -169,6 +170,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   };
   [[nodiscard]] Units units_of(const memory::TupleKey& key, Algorithm algorithm, Instant now) const;
   [[nodiscard]] Units known_past(const RequestContext& context, const PastDurations& past) const;
+  // A reset: what was counted by past durations is not taken over. Whether there was any.
+  bool forget_past(Instant now, const Request& request);
   [[nodiscard]] Count take_over_known(Instant now, const Request& request);
   [[nodiscard]] bool raise_to(const RequestContext& context, Count units);
   // Calls the handler with what the request takes over. True: it was called before the return.

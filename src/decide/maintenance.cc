@@ -70,6 +70,8 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
                      "choose the consistency relaxed for tuples to reset, or wait until the "
                      "state is empty"};
   }
+  const bool had_past = forget_past(now, request);
+  if (had_past) resets_.fetch_add(1, std::memory_order_relaxed);
   // A tuple that is created again starts empty.
   regional::end_conversion(tuples, context.key, tuples.other_classes(context.key));
   // Batches are short.
@@ -81,7 +83,7 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
       return true;
     }
     if (forgotten == memory::EraseResult::kAbsent) {
-      if (!tuples.sketch.holds(tuples.sketch_subject(context.key), context.query)) return false;
+      if (!tuples.sketch.holds(tuples.sketch_subject(context.key), context.query)) return had_past;
       return Error{.code = ErrorCode::kUnavailable,
                    .retry = Retry::kMayHelp,
                    .detail = "the table is full, and this tuple shares its counters with others",

@@ -61,6 +61,12 @@ int64_t number_of(const PastDurations& past, const memory::Query& query, WallTim
   return past.changed.time_since_epoch().count() * 4 + (again ? 2 : 0);
 }
 
+// What a mark names: the change, and the capacity, to which the usage was cut.
+uint64_t mark_number(int64_t number, Count capacity) {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  return static_cast<uint64_t>(number) * kOdd + capacity;
+}
+
 TupleKey key_with(const TupleKey& key, Millis duration, CellClass cell_class,
                   const base::KeyedHash& hash) {
   constexpr uint64_t kLengths = (uint64_t{1} << 30) - 1;
@@ -78,6 +84,16 @@ Algorithm algorithm_of(CellClass cell_class) {
     case CellClass::kWindow: break;
   }
   return Algorithm::kSlidingWindow;
+}
+
+// A request as it was with a past duration and another class.
+RequestContext past_context(const RequestContext& context, const TupleKey& key) {
+  RequestContext past = context;
+  past.key = key;
+  past.query.algorithm = algorithm_of(key.header().cell_class());
+  past.query.duration = key.header().duration();
+  past.query.ask.cost = 1;
+  return past;
 }
 
 Request without_past(const Request& request) {
@@ -171,8 +187,8 @@ bool Engine::must_take_over(Instant now, const Request& request) const {
   for_each_past(*request.past, request.duration, [&](Millis) { differs = true; });
   if (!differs) return false;
   const TupleKey key(request, state_.tuples->hash);
-  const auto number = static_cast<uint64_t>(number_of(*request.past, query, now.wall));
-  return !takeover_marks_.contains(key, number);
+  const int64_t number = number_of(*request.past, query, now.wall);
+  return !takeover_marks_.contains(key, mark_number(number, query.ask.capacity));
 }
 
 // What counts now in a tuple, as far as this process knows. `algorithm`: of a window, how the last
@@ -217,7 +233,10 @@ Engine::Units Engine::known_past(const RequestContext& context, const PastDurati
   for_each_past(past, context.query.duration, [&](Millis duration) {
     for (const CellClass each : memory::kAllClasses) {
       const TupleKey key = key_with(context.key, duration, each, state_.tuples->hash);
-      const Units units = units_of(key, context.query.algorithm, context.now);
+      Units units = units_of(key, context.query.algorithm, context.now);
+      if (shares_as_region(algorithm_of(each), context.consistency) && !is_in_table(key)) {
+        units.all = foreign_units(past_context(context, key));
+      }
       largest.all = std::max(largest.all, units.all);
       largest.region = std::max(largest.region, units.region);
     }
@@ -267,16 +286,39 @@ bool Engine::raise_to(const RequestContext& context, Count units) {
 // By what this process knows. Returns what was taken over.
 Count Engine::take_over_known(Instant now, const Request& request) {
   RequestContext context(now, request, state_.tuples->hash);
+  // What the other regions have admitted by the past durations counts, too.
+  for_each_past(*request.past, context.query.duration, [&](Millis duration) {
+    for (const CellClass each : memory::kAllClasses) {
+      const TupleKey key = key_with(context.key, duration, each, state_.tuples->hash);
+      if (!shares_as_region(algorithm_of(each), context.consistency) || !is_in_table(key)) continue;
+      RequestContext past = past_context(context, key);
+      charge_foreign(past);
+    }
+  });
   const Units units = known_past(context, *request.past);
   const Count taken = context.cell_class() == CellClass::kWindow ? units.region : units.all;
   if (request.cost == 0) return units.all;
   // With an origin, the first request that can wait for it does the rest.
   const bool ends = (taken == 0 || raise_to(context, taken)) && !state_.tuples->has_origin();
   if (ends) {
-    const auto number = static_cast<uint64_t>(number_of(*request.past, context.query, now.wall));
-    takeover_marks_.add(context.key, number);
+    const int64_t number = number_of(*request.past, context.query, now.wall);
+    takeover_marks_.add(context.key, mark_number(number, context.query.ask.capacity));
   }
   return units.all;
+}
+
+bool Engine::forget_past(Instant now, const Request& request) {
+  if (request.past == nullptr || request.across_durations) return false;
+  const RequestContext context(now, request, state_.tuples->hash);
+  bool forgot = false;
+  for_each_past(*request.past, request.duration, [&](Millis duration) {
+    for (const CellClass each : memory::kAllClasses) {
+      const TupleKey key = key_with(context.key, duration, each, state_.tuples->hash);
+      const auto erased = state_.tuples->table.erase(key, now.wall);
+      forgot = forgot || erased == memory::EraseResult::kErased;
+    }
+  });
+  return forgot;
 }
 
 Result<Verdict> Engine::check_after_change(Instant now, const Request& request) {
@@ -595,7 +637,8 @@ void Engine::raise_exact(const TakeoverPtr& call) {
 // `told`: the origin knows it, too. If not, the next request does it again.
 void Engine::end_takeover(Takeover& call, bool told) {
   if (told) {
-    takeover_marks_.add(call.context.key, static_cast<uint64_t>(call.number));
+    takeover_marks_.add(call.context.key,
+                        mark_number(call.number, call.context.query.ask.capacity));
   }
   call.done(call.units.all);
 }

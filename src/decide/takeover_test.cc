@@ -194,6 +194,41 @@ TEST_P(Takeover, TakesAtMostTheCapacityOfTheRequest) {
   EXPECT_TRUE(ask(after(1)).admitted());
 }
 
+// An override that was too small at first, and then corrected.
+TEST_P(Takeover, TakesTheRestForALargerLimit) {
+  if (second() < first()) GTEST_SKIP() << "most has left the short window";
+  Request much = before(100);
+  much.limit = 100;
+  ASSERT_TRUE(ask(much).admitted());
+  change();
+  clock_.advance(Millis(3000));
+  Request small = after(1);
+  small.limit = 5;
+  ASSERT_FALSE(ask(small).admitted());
+  Request corrected = after(50);
+  corrected.limit = 100;
+  EXPECT_FALSE(ask(corrected).admitted());
+}
+
+// The mark outlives the tuple.
+TEST_P(Takeover, IsNotRepeatedAfterTheNewTupleHasExpired) {
+  ASSERT_TRUE(ask(before(kTakenLimit)).admitted());
+  change();
+  clock_.advance(Millis(2000));
+  (void)ask(after(1));
+  clock_.advance(2 * second());
+  (void)engine_->run_sweep(clock_.now(), 4096);
+  EXPECT_TRUE(ask(after(kTakenLimit)).admitted());
+}
+
+TEST_P(Takeover, IsForgottenByAReset) {
+  ASSERT_TRUE(ask(before(kTakenLimit)).admitted());
+  change();
+  clock_.advance(Millis(100));
+  EXPECT_TRUE(engine_->reset(clock_.now(), after(1)).value());
+  EXPECT_TRUE(ask(after(kTakenLimit)).admitted());
+}
+
 TEST_P(Takeover, TakesNothingThatHasExpired) {
   ASSERT_TRUE(ask(before(kTakenLimit)).admitted());
   change();

@@ -8,6 +8,7 @@
 
 #include "decide/engine.h"
 #include "memory/foreign_charge.h"
+#include "memory/lifecycle.h"
 #include "memory/usage_key.h"
 #include "memory/window_cells.h"
 #include "regional/exact_share.h"
@@ -94,12 +95,22 @@ regional::ForeignUse Engine::foreign_use_of(const RequestContext& context,
                                state_.region->other_regions.load(std::memory_order_relaxed));
 }
 
+// What other regions have admitted of a tuple that this process does not have, and what may still
+// count of it.
+Count Engine::foreign_units(const RequestContext& context) const {
+  const auto usage = usage_context(context.now, context.key, context.query, state_.tuples->hash);
+  return usage ? foreign_use_of(context, usage->key).at_first : 0;
+}
+
 // Without a tuple for the counts they are left out: the table is full, and the exported bound says
 // so.
 void Engine::charge_foreign(RequestContext& context) {
-  const auto usage = usage_context(context.now, context.key, context.query, state_.tuples->hash);
+  const memory::Query& query = context.query;
+  // A cost that never fits is denied whatever others have admitted.
+  if (query.ask.cost > query.ask.capacity) return;
+  const auto usage = usage_context(context.now, context.key, query, state_.tuples->hash);
   if (!usage || memory::mutated(memory::Mutation::kForeignNotCharged)) return;
-  if (context.query.ask.cost == 0 && !is_in_table(context.key)) {
+  if (query.ask.cost == 0 && !is_in_table(context.key)) {
     context.foreign_use = foreign_use_of(context, usage->key).at_first;
     return;
   }
@@ -109,40 +120,48 @@ void Engine::charge_foreign(RequestContext& context) {
     if (!memory::WindowCells(tuple).fits(usage->query)) {
       return CellDecision{.status = DecisionStatus::kRebuild};
     }
-    use = regional::foreign_use(context.query, context.now.wall, tuple,
+    use = regional::foreign_use(query, context.now.wall, tuple,
                                 state_.region->other_regions.load(std::memory_order_relaxed));
-    if (use.current + use.last > 0) {
-      claim = memory::ForeignCharge(tuple).claim(use.sequence, use.current, use.last);
+    const memory::ForeignCharge charge(tuple);
+    // A peek may have a smaller limit than the requests.
+    if (query.ask.cost > 0 || !charge.is_first(use.sequence)) {
+      claim = charge.claim(use.sequence, use.current, use.last);
     }
     return CellDecision{};
   };
-  if (context.query.ask.cost > 0) {
+  if (query.ask.cost > 0) {
     (void)decider_.with_tuple(*usage, learn);
   } else {
     const epoch::Guard guard;
     if (const memory::Tuple tuple = state_.tuples->table.find(usage->key)) (void)learn(tuple);
   }
-  const Count units =
-      std::min({claim.units(), use.most, claim.first ? use.at_first : memory::kMaxCount});
-  if (units == 0) return;
+  const Count due = claim.first ? std::min(claim.units(), use.at_first) : claim.units();
+  if (due == 0) return;
+  const Count units = std::min(due, use.most);
   bool charged = false;
   const auto decided = decider_.with_tuple(context, [&](const memory::Tuple& tuple) {
-    CellDecision result{.status = memory::charge_all(tuple, context.query, units)};
+    // A state that was saved and restored has most of it.
+    const Count known = claim.first ? memory::used_in(tuple, context.now.wall) : 0;
+    const Count more = base::saturating_sub(units, known);
+    CellDecision result;
+    if (more > 0) result.status = memory::charge_all(tuple, query, more);
     charged = result.status == DecisionStatus::kDecided;
     return result;
   });
-  if (charged) return;
   if (!decided) {
     // The table is full.
-    memory::Query whole = context.query;
+    memory::Query whole = query;
     whole.ask.cost = units;
     state_.tuples->sketch.add(state_.tuples->sketch_subject(context.key), whole);
-    return;
+    charged = true;
   }
-  // Other threads moved the tuple again and again: the next request charges it.
+  // The next request charges what does not fit the limit of this one, or all, if other threads
+  // moved the tuple again and again.
+  const Count rest = charged ? due - units : due;
+  if (rest == 0) return;
   const epoch::Guard guard;
   const memory::Tuple tuple = state_.tuples->table.find(usage->key);
-  if (tuple) memory::ForeignCharge(tuple).give_back(use.sequence, claim);
+  if (tuple) memory::ForeignCharge(tuple).give_back(use.sequence, claim, rest);
 }
 
 }  // namespace weir::decide

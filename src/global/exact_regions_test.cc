@@ -85,6 +85,20 @@ TEST_P(ExactRegions, AFirstRequestReadsTheCountsOfTheOthers) {
   EXPECT_LE(left(*west_), 23U);
 }
 
+// A limit of 5 charges 5 at a time; what is left must not be forgotten.
+TEST_P(ExactRegions, ARequestWithASmallLimitForgetsNothing) {
+  (void)ask(*west_);
+  pass(Millis(1000));
+  EXPECT_EQ(ask_times(*east_, 80), 80);
+  limit_ = 5;
+  for (int i = 0; i < 30; ++i) {
+    (void)ask(*west_);
+    pass(Millis(100));
+  }
+  limit_ = 100;
+  EXPECT_LE(ask_times(*west_, 100), 24);
+}
+
 TEST_P(ExactRegions, AFirstBatchReadsTheCountsOfTheOthers) {
   EXPECT_EQ(ask_times(*east_, 80), 80);
   pass(Millis(20'000));
@@ -244,6 +258,60 @@ TEST_P(RegionsWithoutOrigin, AnExpiredStateIsNotChargedAgain) {
   pass(Millis(2200));
   (void)west().limiter->run_sweep(clock_.now(), 4096);
   EXPECT_GE(ask_times(west(), 100), 99);
+}
+
+// A limit of 5 charges 5 at a time; what is left must not be forgotten.
+TEST_P(RegionsWithoutOrigin, ARequestWithASmallLimitForgetsNothing) {
+  (void)ask(west());
+  pass(Millis(1000));
+  EXPECT_EQ(ask_times(east(), 80), 80);
+  pass(Millis(3000));
+  limit_ = 5;
+  (void)ask(west());
+  (void)ask(west(), 0);
+  limit_ = 1;
+  (void)ask(west(), 2);
+  (void)ask(west(), 0);
+  limit_ = 100;
+  for (int i = 0; i < 20; ++i) (void)ask(west(), 0);
+  EXPECT_LE(ask_times(west(), 100), 20);
+}
+
+// Without it, every restart would deny what others have admitted once more.
+TEST_P(RegionsWithoutOrigin, ARestoredStateIsNotChargedAgain) {
+  EXPECT_EQ(ask_times(east(), 40), 40);
+  EXPECT_EQ(ask_times(west(), 10), 10);
+  pass(Millis(3000));
+  EXPECT_TRUE(ask(west()).admitted());
+  const Count before = left(west());
+  EXPECT_LE(before, 50U);
+  std::vector<std::string> records;
+  (void)west().limiter->save(clock_.now(), Saving::kAll,
+                             [&](std::string_view record) { records.emplace_back(record); });
+  west().limiter.reset();
+  TestRegion& again = add("west");
+  for (const std::string& record : records) {
+    EXPECT_TRUE(again.limiter->restore(clock_.now(), record));
+  }
+  pass(Millis(5000));
+  EXPECT_TRUE(ask(again).admitted());
+  EXPECT_GE(left(again), before - 3);
+}
+
+// The others used it up by the former duration, and this region never asked.
+TEST_P(RegionsWithoutOrigin, AChangedDurationCountsWhatTheOthersHaveAdmitted) {
+  EXPECT_EQ(ask_times(east(), 99), 99);
+  pass(Millis(5000));
+  PastDurations past{.changed = clock_.now().wall, .count = 1};
+  past.durations[0] = duration_;
+  Request changed = request();
+  changed.duration = Millis(1'200'000);
+  changed.past = &past;
+  int64_t admitted = 0;
+  for (int i = 0; i < 100; ++i) {
+    admitted += west().limiter->check(clock_.now(), changed).value().admitted() ? 1 : 0;
+  }
+  EXPECT_LE(admitted, 3);
 }
 
 TEST_P(RegionsWithoutOrigin, ARelaxedRequestIsOfThisProcessAlone) {

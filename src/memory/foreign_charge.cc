@@ -35,7 +35,7 @@ Count ForeignCharge::raise(int64_t sequence, Count count) const {
   for (;;) {
     const int64_t ahead = seen == 0 ? -1 : Tagged{seen}.ahead_of(sequence);
     const Count before = ahead == 0 ? Tagged{seen}.count() : 0;
-    if (ahead > 0 || before >= count) return 0;
+    if (ahead > 0 || (ahead == 0 && before >= count)) return 0;
     if (mutated(Mutation::kForeignChargedAgain)) return count;
     const uint64_t wanted = Tagged::make(sequence, count).word | kNoted;
     if (word.compare_exchange_weak(seen, wanted, std::memory_order_acq_rel,
@@ -57,13 +57,15 @@ void ForeignCharge::lower(int64_t sequence, Count units) const {
 }
 
 ForeignCharge::Claim ForeignCharge::claim(int64_t sequence, Count current, Count last) const {
-  const bool first = !is_noted(sequence) && !is_noted(sequence - 1);
+  const bool first = is_first(sequence);
   return {.current = raise(sequence, current), .last = raise(sequence - 1, last), .first = first};
 }
 
-void ForeignCharge::give_back(int64_t sequence, const Claim& claim) const {
-  if (claim.current > 0) lower(sequence, claim.current);
-  if (claim.last > 0) lower(sequence - 1, claim.last);
+void ForeignCharge::give_back(int64_t sequence, const Claim& claim, Count units) const {
+  const Count of_current = std::min(units, claim.current);
+  const Count of_last = std::min(units - of_current, claim.last);
+  if (of_current > 0) lower(sequence, of_current);
+  if (of_last > 0) lower(sequence - 1, of_last);
 }
 
 DecisionStatus charge_all(const Tuple& tuple, const Query& query, Count units) {

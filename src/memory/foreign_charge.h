@@ -29,9 +29,13 @@ class ForeignCharge {
 
     [[nodiscard]] Count units() const { return current + last; }
   };
-  // The part of these counts that was not claimed yet. The caller charges it, or gives it back.
+  [[nodiscard]] bool is_first(int64_t sequence) const {
+    return !is_noted(sequence) && !is_noted(sequence - 1);
+  }
+  // The part of these counts that was not claimed yet. The caller charges it, or gives back what it
+  // does not charge.
   [[nodiscard]] Claim claim(int64_t sequence, Count current, Count last) const;
-  void give_back(int64_t sequence, const Claim& claim) const;
+  void give_back(int64_t sequence, const Claim& claim, Count units) const;
 
  private:
   // Bit 63 of a word tells a count of 0 from no count.

@@ -1,9 +1,10 @@
 // Which tuples have taken over what was counted by past durations, and for which change: a word for
 // each slot of the table.
 //
-// A mark names the tuple and the change, so a slot that another tuple uses has none. A tuple that
-// is not in the table shares the word of some slot. A mark that is lost costs time: the tuple takes
-// the same usage over again, which changes nothing unless part of it has left meanwhile.
+// A mark names the tuple and the change, so a slot that another tuple uses has none. It is also in
+// the word of some other slot, where it is found when the tuple is not in the table. A mark that is
+// lost costs time: the tuple takes the same usage over again, which changes nothing unless part of
+// it has left meanwhile.
 //
 // Safe from any thread.
 
@@ -31,12 +32,14 @@ class TakeoverMarks {
     const Marks* const marks = marks_.load(std::memory_order_acquire);
     if (marks == nullptr) return false;
     const uint64_t mark = mark_of(key, change);
-    return marks->words[index_of(key, mark, *marks)].load(std::memory_order_relaxed) == mark;
+    return marks->words[index_of(key, mark, *marks)].load(std::memory_order_relaxed) == mark ||
+           marks->words[(mark >> 1) % marks->size].load(std::memory_order_relaxed) == mark;
   }
   void add(const TupleKey& key, uint64_t change) {
     const Marks& marks = allocated();
     const uint64_t mark = mark_of(key, change);
     marks.words[index_of(key, mark, marks)].store(mark, std::memory_order_relaxed);
+    marks.words[(mark >> 1) % marks.size].store(mark, std::memory_order_relaxed);
   }
 
  private:

@@ -117,12 +117,18 @@ Count charge_foreign(const ExactCall& call, std::optional<ForeignCharged>& known
   const ForeignCharged before{.sequence = call.foreign_sequence,
                               .current = ahead == 0 ? known->current : 0,
                               .last = ahead == 0 ? known->last : (ahead == 1 ? known->current : 0)};
-  const ForeignCharged after{.sequence = call.foreign_sequence,
-                             .current = std::max(before.current, call.foreign),
-                             .last = std::max(before.last, call.foreign_last)};
-  if (!base::mutated(base::Mutation::kForeignChargedAgain)) known = after;
+  ForeignCharged after{.sequence = call.foreign_sequence,
+                       .current = std::max(before.current, call.foreign),
+                       .last = std::max(before.last, call.foreign_last)};
   const Count more = after.current - before.current + after.last - before.last;
-  return std::min(knows ? more : std::min(call.foreign_at_first, more), call.foreign_most);
+  const Count due = knows ? more : std::min(call.foreign_at_first, more);
+  const Count charged = std::min(due, call.foreign_most);
+  // What this call may not charge is left to the next: its limit may be smaller than the usual one.
+  const Count left_of_current = std::min(due - charged, after.current - before.current);
+  after.current -= left_of_current;
+  after.last -= due - charged - left_of_current;
+  if (!base::mutated(base::Mutation::kForeignChargedAgain)) known = after;
+  return charged;
 }
 
 bool must_mark(const ExactCall& call, const ExactAnswer& answer, std::optional<WallTime> refused) {

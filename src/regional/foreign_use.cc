@@ -18,8 +18,11 @@ ForeignUse foreign_use(const memory::Query& query, const algorithms::Position& a
                  .most = burst};
   // A state that knows nothing charges what may still count: of the last window what was admitted
   // at its end.
-  if (memory::class_of(query.algorithm) != memory::CellClass::kBacklog) {
+  const memory::CellClass kind = memory::class_of(query.algorithm);
+  if (kind != memory::CellClass::kBacklog) {
     use.at_first = use.current + (at.offset < horizon_of(query) ? use.last : 0);
+    // All leaves a ring together. A log has one stamp for each unit of its limit.
+    if (kind == memory::CellClass::kRing) use.most = kMaxLimit;
     return use;
   }
   // Of a backlog no more than a burst, unless more cannot have drained.

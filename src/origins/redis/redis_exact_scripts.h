@@ -75,7 +75,10 @@ if numbers[9] + numbers[10] > 0 then
   local now_current, now_last = math.max(current, numbers[9]), math.max(last, numbers[10])
   local more = now_current - current + now_last - last
   if ahead > 1 then more = math.min(numbers[11], more) end
-  more = math.min(more, numbers[12])
+  local left = more - math.min(more, numbers[12])
+  more = more - left
+  local left_of_current = math.min(left, now_current - current)
+  now_current, now_last = now_current - left_of_current, now_last - (left - left_of_current)
   if ahead >= 0 and (now_current > current or now_last > last or ahead > 0) then
     charged = charged + more
     news = text(sequence_of_others) .. ' ' .. text(now_current) .. ' ' .. text(now_last)
