@@ -42,7 +42,7 @@ enum class OnOriginLoss : uint8_t {
 [[nodiscard]] WEIR_EXPORT std::optional<OnOriginLoss> on_origin_loss_from(std::string_view name);
 
 // How far the processes of a region agree before they admit a request. docs/origin.md has the bound
-// of each. Without an origin all three are the same.
+// of each. Without an origin the first two are the same.
 enum class Consistency : uint8_t {
   // A process admits a small allowance by itself and asks the origin for more.
   kConverge,
