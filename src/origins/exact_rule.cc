@@ -124,9 +124,10 @@ Count charge_foreign(const ExactCall& call, std::optional<ForeignCharged>& known
   const Count due = knows ? more : std::min(call.foreign_at_first, more);
   const Count charged = std::min(due, call.foreign_most);
   // What this call may not charge is left to the next: its limit may be smaller than the usual one.
-  const Count left_of_current = std::min(due - charged, after.current - before.current);
+  const Count left = base::mutated(base::Mutation::kForeignCutToABurst) ? 0 : due - charged;
+  const Count left_of_current = std::min(left, after.current - before.current);
   after.current -= left_of_current;
-  after.last -= due - charged - left_of_current;
+  after.last -= left - left_of_current;
   if (!base::mutated(base::Mutation::kForeignChargedAgain)) known = after;
   return charged;
 }
