@@ -46,7 +46,8 @@ class Rows final : public catalog::CatalogStore {
     }
     return page;
   }
-  [[nodiscard]] Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&, uint64_t,
+  [[nodiscard]] Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&,
+                                                                    const catalog::AuditPosition&,
                                                                     size_t) override {
     return std::vector<catalog::AuditEntry>();
   }

@@ -448,7 +448,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       ->capture_default_str();
   audit.callback([&o, read] {
     Database database(read());
-    const auto entries = database.store().read_audit("", uint64_t{1} << 62, o.most);
+    const auto entries = database.store().read_audit("", {}, o.most);
     if (!entries) stop_with(entries.error());
     for (const catalog::AuditEntry& entry : *entries) {
       fmt::print("{}  {}  {}  {}  {}  {}\n", time_text(entry.at), entry.workspace, entry.actor,

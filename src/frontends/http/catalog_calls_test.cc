@@ -8,6 +8,7 @@
 
 #include "catalog/changes.h"
 #include "frontends/fixture_test.h"
+#include "frontends/http/catalog_api.h"
 #include "frontends/http/http_session.h"
 #include "frontends/memory_catalog_test.h"
 
@@ -50,6 +51,26 @@ struct CatalogCalls : testing::Test {
     auto key = catalog::create_key(author, values, {seed, seed, seed});
     write({key.write});
     return key;
+  }
+  // A page of the audit log, which the thread of the catalog reads otherwise.
+  CatalogReply list_audit(const std::string& body) {
+    Access access;
+    CatalogReader reader;
+    EXPECT_EQ(access.refresh(fixture.catalog, reader, author.now), KeyState::kValid);
+    const std::string padded = body + std::string(Bytes::kPadding, ' ');
+    CatalogReply reply;
+    for (const CatalogOperation& each : catalog_operations()) {
+      if (each.path != "/v2/audit.listEntries") continue;
+      reply = each.run({.access = access,
+                        .snapshot = *reader.pin(),
+                        .body = std::string_view(padded).substr(0, body.size()),
+                        .now = author.now});
+    }
+    if (reply.audit) {
+      const auto& page = *reply.audit;
+      complete(database->read_audit(page.workspace, page.before, page.most + 1).value(), reply);
+    }
+    return reply;
   }
   void write(const std::vector<catalog::CatalogWrite>& writes) {
     EXPECT_TRUE(database->write(writes));
@@ -97,6 +118,83 @@ TEST_F(CatalogCalls, RotateAKeyWithinTheBoundsOfTheCaller) {
   const catalog::Key third = rotated(free, std::string(kKey));
   EXPECT_EQ(third.expires, std::nullopt);
   EXPECT_EQ(third.per_second, std::nullopt);
+}
+
+TEST_F(CatalogCalls, ListEveryEntryOfTheAuditLogOnce) {
+  const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+  size_t written = 0;
+  for (const size_t count : {1, 103, 2, 50}) {
+    std::vector<catalog::CatalogWrite> writes;
+    for (size_t i = 0; i < count; ++i) {
+      writes.push_back(catalog::reset_identifier(author, ns, "x" + std::to_string(++written), 7));
+    }
+    write(writes);
+  }
+  for (const int most : {1, 2, 50, 100}) {
+    std::vector<std::string> read;
+    std::string cursor;
+    for (bool more = true; more && read.size() <= written;) {
+      const CatalogReply page =
+          list_audit(R"({"limit":)" + std::to_string(most) +
+                     (cursor.empty() ? "" : R"(,"cursor":")" + cursor + '"') + "}");
+      const std::string answer = page.data + page.pagination;
+      const std::string begin = "\"detail\":\"identifier ";
+      for (size_t at = answer.find(begin); at != std::string::npos; at = answer.find(begin, at)) {
+        at += begin.size();
+        read.push_back(answer.substr(at, answer.find('"', at) - at));
+      }
+      more = answer.find(R"("hasMore":true)") != std::string::npos;
+      cursor = text_in(answer, "cursor");
+      EXPECT_EQ(cursor.empty(), !more);
+    }
+    ASSERT_EQ(read.size(), written) << most;
+    for (size_t i = 0; i < written; ++i) EXPECT_EQ(read[i], "x" + std::to_string(written - i));
+  }
+  for (const char* wrong : {"7", "7.", ".7", "7.x", "-1.2", "7.1.1"}) {
+    EXPECT_THAT(call("audit.listEntries", R"({"cursor":")" + std::string(wrong) + R"("})"),
+                HasSubstr("use the cursor of the last page"))
+        << wrong;
+  }
+}
+
+TEST_F(CatalogCalls, CreateNoMoreNamespacesThanAWorkspaceMayHave) {
+  std::vector<catalog::CatalogWrite> writes;
+  for (size_t i = 0; i < catalog::kMaxNamespaces; ++i) {
+    auto ns =
+        catalog::new_namespace(catalog::kDefaultWorkspace, "n" + std::to_string(i), author.now);
+    ns.deleted = i == 0;
+    writes.push_back(catalog::set_namespace(author, ns, "namespace.create"));
+  }
+  write(writes);
+  const std::string override = R"(,"identifier":"a","limit":1,"duration":60000})";
+  const size_t rows = database->rows.size();
+  for (const std::string& answer :
+       {call("ratelimit.createNamespace", R"({"name":"more"})"),
+        call("ratelimit.setOverride", R"({"namespace":"more")" + override)}) {
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 409"));
+    EXPECT_THAT(answer, HasSubstr("the workspace has 10000 namespaces, deleted ones included, and "
+                                  "at most 10000 can be created"));
+  }
+  EXPECT_EQ(database->rows.size(), rows);
+  EXPECT_THAT(call("ratelimit.createNamespace", R"({"name":"n0"})"), StartsWith("HTTP/1.1 200"))
+      << "it was deleted, and takes no place";
+  EXPECT_THAT(call("ratelimit.setOverride", R"({"namespace":"n1")" + override),
+              StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(CatalogCalls, KeepABoundedNumberOfResets) {
+  const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+  std::vector<catalog::CatalogWrite> writes{catalog::set_namespace(author, ns, "namespace.create")};
+  for (size_t i = 0; i < catalog::kMaxResets; ++i) {
+    writes.push_back(catalog::reset_identifier(author, ns, "x" + std::to_string(i), 7));
+  }
+  write(writes);
+  const std::string answer = call("ratelimit.reset", R"({"namespace":"api","identifier":"more"})");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 409"));
+  EXPECT_THAT(answer, HasSubstr("keeps 100000 resets, and at most 100000"));
+  EXPECT_THAT(call("ratelimit.reset", R"({"namespace":"api","identifier":"x7"})"),
+              StartsWith("HTTP/1.1 200"))
+      << "it replaces an earlier one";
 }
 
 TEST_F(CatalogCalls, RotateNoExpiredKey) {
