@@ -33,9 +33,11 @@ class Rows final : public catalog::CatalogStore {
     rows_.back().revision = rows_.size();
   }
   [[nodiscard]] Result<uint64_t> write(std::span<const catalog::CatalogWrite>) override {
-    return revision();
+    return uint64_t{rows_.size()};
   }
-  [[nodiscard]] Result<uint64_t> revision() override { return uint64_t{rows_.size()}; }
+  [[nodiscard]] Result<Heads> read_heads(uint64_t known) override {
+    return Heads{.last = {.revision = rows_.size(), .nonce = rows_.size()}, .known_nonce = known};
+  }
   [[nodiscard]] Result<std::vector<catalog::CatalogRow>> read_after(
       const catalog::CatalogPosition& position, size_t most) override {
     std::vector<catalog::CatalogRow> page;
@@ -46,7 +48,8 @@ class Rows final : public catalog::CatalogStore {
     }
     return page;
   }
-  [[nodiscard]] Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&, uint64_t,
+  [[nodiscard]] Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&,
+                                                                    const catalog::AuditPosition&,
                                                                     size_t) override {
     return std::vector<catalog::AuditEntry>();
   }

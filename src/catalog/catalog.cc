@@ -1,12 +1,15 @@
 #include "catalog/catalog.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace weir::catalog {
 namespace {
 
 constexpr Nanos kCleanEvery = std::chrono::hours(1);
+// Rows of resets that are written before changes are looked for again.
+constexpr size_t kResetRows = 100;
 
 Error overloaded() {
   return {.code = ErrorCode::kUnavailable,
@@ -51,7 +54,10 @@ void Catalog::stop() {
   std::vector<Write> left;
   {
     const base::MutexLock lock(mutex_);
-    left.swap(writes_);
+    left = std::move(changes_.writes);
+    std::ranges::move(resets_.writes, std::back_inserter(left));
+    changes_ = {};
+    resets_ = {};
   }
   for (Write& write : left) {
     write.home->post([done = std::move(write.done)]() mutable { done(stopped()); });
@@ -78,14 +84,22 @@ std::string Catalog::last_error() const {
 void Catalog::write(std::vector<CatalogWrite> writes, Executor& home, WriteHandler done) {
   bool queued = false;
   if (store_) {
+    const bool resets =
+        std::ranges::any_of(writes, [](const CatalogWrite& each) { return each.row.kind == 'r'; });
+    const size_t rows = writes.size();
     const base::MutexLock lock(mutex_);
-    queued = writes_.size() < options_.max_queued;
+    const size_t most = options_.max_queued;
+    queued =
+        changes_.rows + resets_.rows + rows <= most && (!resets || resets_.rows + rows <= most / 2);
     if (queued) {
-      writes_.push_back({.writes = std::move(writes), .home = &home, .done = std::move(done)});
+      WriteQueue& queue = resets ? resets_ : changes_;
+      queue.rows += rows;
+      queue.writes.push_back({.writes = std::move(writes), .home = &home, .done = std::move(done)});
     }
   }
   if (queued) {
-    thread_.post([this] { run_writes(); });
+    // One task for each write: each of them runs one at least.
+    thread_.post([this] { (void)run_writes(); });
   } else {
     home.post([done = std::move(done), error = store_ ? overloaded() : no_store()]() mutable {
       done(std::move(error));
@@ -101,7 +115,7 @@ void Catalog::create_namespace(std::string_view workspace, std::string_view name
   thread_.post([this] { run_creations(); });
 }
 
-void Catalog::read_audit(std::string workspace, uint64_t before, size_t most, Executor& home,
+void Catalog::read_audit(std::string workspace, AuditPosition before, size_t most, Executor& home,
                          AuditHandler done) {
   if (!store_) {
     home.post([done = std::move(done)]() mutable { done(no_store()); });
@@ -120,6 +134,7 @@ void Catalog::read_audit(std::string workspace, uint64_t before, size_t most, Ex
 void Catalog::tick() {
   if (!running_.load(std::memory_order_relaxed)) return;
   const MonoTime now = clock_.now().mono;
+  run_creations();
   (void)poll(now);
   if (now - cleaned_at_ >= kCleanEvery) clean();
   {
@@ -131,7 +146,7 @@ void Catalog::tick() {
 
 std::unique_ptr<Error> Catalog::poll_once() {
   if (!store_) return nullptr;
-  run_writes();
+  while (run_writes()) continue;
   run_creations();
   return poll(clock_.now().mono);
 }
@@ -175,14 +190,27 @@ std::unique_ptr<Error> Catalog::poll(MonoTime now) {
   return nullptr;
 }
 
+// All changes, then some resets.
+std::vector<Catalog::Write> Catalog::take_writes() {
+  std::vector<Write> taken = std::move(changes_.writes);
+  changes_ = {};
+  size_t rows = 0;
+  auto end = resets_.writes.begin();
+  while (end != resets_.writes.end() && rows < kResetRows) rows += (end++)->writes.size();
+  std::ranges::move(resets_.writes.begin(), end, std::back_inserter(taken));
+  resets_.writes.erase(resets_.writes.begin(), end);
+  resets_.rows -= rows;
+  return taken;
+}
+
 // The writes that have come are applied together: to index many overrides again takes a while.
-void Catalog::run_writes() {
+bool Catalog::run_writes() {
   std::vector<Write> writes;
   {
     const base::MutexLock lock(mutex_);
-    writes.swap(writes_);
+    writes = take_writes();
   }
-  if (writes.empty()) return;
+  if (writes.empty()) return false;
   std::vector<Result<uint64_t>> results;
   for (const Write& write : writes) {
     results.push_back(store_->write(write.writes));
@@ -195,11 +223,14 @@ void Catalog::run_writes() {
       done(std::move(result));
     });
   }
+  return true;
 }
 
 // In one transaction, so that many of them do not delay the changes of administrators.
 void Catalog::run_creations() {
-  creations_posted_.store(false, std::memory_order_release);
+  // Not a store: drain() must not read the slots before it. A creation that finds the flag set is
+  // seen here.
+  (void)creations_posted_.exchange(false, std::memory_order_acq_rel);
   const CreationQueue::Drained drained = creations_.drain();
   if (drained.creations.empty()) return;
   std::vector<CatalogWrite> writes;

@@ -40,7 +40,9 @@ class Catalog {
     // of it reads all again.
     Millis kept_deleted{std::chrono::hours(24)};
     size_t page = 1000;
-    size_t max_queued = 1000;  // writes
+    // Rows that wait to be written. Resets, which clients cause, may be half of them, so that the
+    // changes of administrators find a place.
+    size_t max_queued = 1000;
   };
 
   // Without a store if `store` is null.
@@ -72,7 +74,7 @@ class Catalog {
   // waits for the store.
   void create_namespace(std::string_view workspace, std::string_view name, std::string_view actor);
   using AuditHandler = UniqueFunction<void(Result<std::vector<AuditEntry>>)>;
-  void read_audit(std::string workspace, uint64_t before, size_t most, Executor& home,
+  void read_audit(std::string workspace, AuditPosition before, size_t most, Executor& home,
                   AuditHandler done);
 
   // Writes what waits, and polls; for tests and for programs without a thread. Not between start()
@@ -85,10 +87,16 @@ class Catalog {
     Executor* home = nullptr;
     WriteHandler done;
   };
+  struct WriteQueue {
+    std::vector<Write> writes;
+    size_t rows = 0;
+  };
 
   void tick();
   [[nodiscard]] std::unique_ptr<Error> poll(MonoTime now);
-  void run_writes();
+  // False: none waited.
+  bool run_writes();
+  [[nodiscard]] std::vector<Write> take_writes() WEIR_REQUIRES(mutex_);
   void run_creations();
   void publish() WEIR_REQUIRES(build_mutex_);
   // Frees old snapshots that nobody uses any more.
@@ -110,7 +118,8 @@ class Catalog {
   // Held to copy or to swap only.
   mutable base::StdMutex mutex_;
   std::shared_ptr<const Snapshot> snapshot_ WEIR_GUARDED_BY(mutex_);
-  std::vector<Write> writes_ WEIR_GUARDED_BY(mutex_);
+  WriteQueue changes_ WEIR_GUARDED_BY(mutex_);
+  WriteQueue resets_ WEIR_GUARDED_BY(mutex_);  // writes with a reset
   std::string last_error_ WEIR_GUARDED_BY(mutex_);
 
   CreationQueue creations_;

@@ -62,9 +62,9 @@ class CatalogStore {
   // The rows behind a position, in the order of revision and id.
   [[nodiscard]] virtual Result<std::vector<CatalogRow>> read_after(const CatalogPosition& position,
                                                                    size_t most) = 0;
-  // The entries of a workspace (empty: of all) before a revision, the newest first.
+  // The entries of a workspace (empty: of all) before a position, the newest first.
   [[nodiscard]] virtual Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
-                                                                   uint64_t before,
+                                                                   const AuditPosition& before,
                                                                    size_t most) = 0;
   // Deletes rows of overrides and resets that were deleted before `before`. Returns their number.
   [[nodiscard]] virtual Result<size_t> clean(WallTime before) = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <thread>
 
 #include "catalog/changes.h"
 #include "catalog/sql_catalog.h"
@@ -88,7 +89,7 @@ TEST(SqlCatalog, RotatesAKeyOnlyIfNobodyHasChangedIt) {
   EXPECT_FALSE(store->write(std::vector{unknown.fresh.write, unknown.old}));
   // Nothing of the refused changes was written.
   EXPECT_EQ(store->read_after({}, 10)->size(), 2U);
-  EXPECT_EQ(store->read_audit(kHome, 100, 10)->size(), 4U);
+  EXPECT_EQ(store->read_audit(kHome, {}, 10)->size(), 4U);
   EXPECT_EQ(store->read_heads(0)->last.revision, 3U);
 }
 
@@ -148,14 +149,42 @@ TEST(SqlCatalog, RecordsWhoChangedWhat) {
   const auto store = file.open();
   ASSERT_TRUE(store->write(std::vector{override_of("a", 1)}));
   ASSERT_TRUE(store->write(std::vector{override_of("a", 2)}));
-  const auto entries = store->read_audit(kHome, 100, 10);
+  const auto entries = store->read_audit(kHome, {}, 10);
   ASSERT_EQ(entries->size(), 2U);
   EXPECT_EQ((*entries)[0].revision, 2U);
   EXPECT_EQ((*entries)[0].actor, "root");
   EXPECT_EQ((*entries)[0].action, "override.set");
   EXPECT_NE((*entries)[0].detail.find("limit 2"), std::string::npos);
-  EXPECT_EQ(store->read_audit(kHome, 2, 10)->size(), 1U);
-  EXPECT_TRUE(store->read_audit("ws_other", 100, 10)->empty());
+  EXPECT_EQ(store->read_audit(kHome, {.revision = 2}, 10)->size(), 1U);
+  EXPECT_TRUE(store->read_audit("ws_other", {}, 10)->empty());
+}
+
+TEST(SqlCatalog, ReadsEveryEntryOfTheAuditLogOnceInPagesOfAnySize) {
+  const File file;
+  const auto store = file.open();
+  std::set<std::string> targets;
+  for (const int count : {1, 130, 2, 1, 51}) {
+    std::vector<CatalogWrite> writes;
+    for (int i = 0; i < count; ++i) {
+      writes.push_back(override_of(std::to_string(targets.size()), 1));
+      targets.insert(writes.back().audit.target);
+    }
+    ASSERT_TRUE(store->write(writes));
+  }
+  for (const size_t most : {1, 2, 50, 100}) {
+    for (const std::string& workspace : {kHome, std::string()}) {
+      std::set<std::string> read;
+      AuditPosition before;
+      for (;;) {
+        const auto page = store->read_audit(workspace, before, most);
+        ASSERT_TRUE(page);
+        for (const AuditEntry& entry : *page) EXPECT_TRUE(read.insert(entry.target).second);
+        if (page->size() < most) break;
+        before = {.revision = page->back().revision, .position = page->back().position};
+      }
+      EXPECT_EQ(read, targets) << most;
+    }
+  }
 }
 
 TEST(SqlCatalog, RemovesDeletedOverridesAndKeepsOtherRows) {
@@ -228,8 +257,8 @@ struct Switch final : CatalogStore {
   Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
     return now->read_after(at, most);
   }
-  Result<std::vector<AuditEntry>> read_audit(const std::string& workspace, uint64_t before,
-                                             size_t most) override {
+  Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
+                                             const AuditPosition& before, size_t most) override {
     return now->read_audit(workspace, before, most);
   }
   Result<size_t> clean(WallTime before) override { return now->clean(before); }
@@ -284,6 +313,71 @@ TEST(Catalog, ReadsAllAgainIfAnOlderBackupHasOvertakenIt) {
   }
 }
 
+TEST(Catalog, KeepsAPlaceForChangesWhileResetsWait) {
+  File file;
+  auto switched = std::make_unique<Switch>();
+  const auto store = file.open();
+  switched->now = store.get();
+  Catalog catalog(file.clock, std::move(switched), {.max_queued = 10});
+  doubles::ManualExecutor home(file.clock);
+  std::vector<std::string> done;
+  const auto write = [&](const std::string& name, std::vector<CatalogWrite> writes) {
+    catalog.write(std::move(writes), home, [&done, name](const Result<uint64_t>& written) {
+      done.push_back(name + (written ? "" : ": " + written.error().detail));
+    });
+  };
+  const auto resets = [](size_t count) {
+    std::vector<CatalogWrite> writes;
+    for (size_t i = 0; i < count; ++i) {
+      writes.push_back(reset_identifier(kAuthor, api(), "x" + std::to_string(i), 7));
+    }
+    return writes;
+  };
+  write("3 resets", resets(3));
+  write("3 more", resets(3));  // the rows count, not the calls
+  home.run();
+  EXPECT_EQ(done, std::vector<std::string>{"3 more: too many changes of the catalog wait"});
+  done.clear();
+  write("2 more", resets(2));
+  write("another", resets(1));
+  for (int i = 0; i < 5; ++i) write("change", {override_of("a", 1)});
+  write("one too many", {override_of("a", 1)});
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  home.run();
+  const std::vector<std::string> expected{"another: too many changes of the catalog wait",
+                                          "one too many: too many changes of the catalog wait",
+                                          "change",
+                                          "change",
+                                          "change",
+                                          "change",
+                                          "change",
+                                          "3 resets",
+                                          "2 more"};
+  EXPECT_EQ(done, expected);
+  done.clear();
+  write("5 resets", resets(5));
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  home.run();
+  EXPECT_EQ(done, std::vector<std::string>{"5 resets"}) << "what was written makes place";
+}
+
+// Each one is added while the thread may just drain the queue.
+TEST(Catalog, WritesEveryCreation) {
+  const File file;
+  Catalog catalog(system_clock(), file.open(), {.poll = Millis(20)});
+  catalog.start();
+  const auto exists = [&](const std::string& name) {
+    return catalog.snapshot()->find_workspace(kHome)->find(name) != nullptr;
+  };
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    catalog.create_namespace(kHome, name, "root");
+    while (i % 10 == 9 && !exists(name)) std::this_thread::yield();
+  }
+  while (!exists("n98")) std::this_thread::yield();
+  catalog.stop();
+}
+
 TEST(Catalog, KeepsItsSnapshotWhileTheStoreFails) {
   const File file;
   struct Failing final : CatalogStore {
@@ -303,7 +397,8 @@ TEST(Catalog, KeepsItsSnapshotWhileTheStoreFails) {
     Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
       return inner->read_after(at, most);
     }
-    Result<std::vector<AuditEntry>> read_audit(const std::string&, uint64_t, size_t) override {
+    Result<std::vector<AuditEntry>> read_audit(const std::string&, const AuditPosition&,
+                                               size_t) override {
       return error();
     }
     Result<size_t> clean(WallTime) override { return size_t{0}; }

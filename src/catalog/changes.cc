@@ -146,6 +146,14 @@ CatalogWrite reset_identifier(const Author& author, const Namespace& ns,
                             "identifier " + reset.identifier)};
 }
 
+void apply_bounds(KeyValues& values, const KeyBounds& bounds) {
+  const auto bound = [](auto& value, const auto& most) {
+    if (most && (!value || *value > *most)) value = most;
+  };
+  bound(values.expires, bounds.expires);
+  bound(values.per_second, bounds.per_second);
+}
+
 NewKey create_key(const Author& author, const KeyValues& values, const KeyBits& bits) {
   NewKey fresh;
   fresh.secret = rules::make_key("weir_", bits);
@@ -174,15 +182,16 @@ CatalogWrite revoke_key(const Author& author, const Key& key) {
           .audit = entry_of(author, key.workspace, "key.revoke", key.id, "name " + key.name)};
 }
 
-Rotation rotate_key(const Author& author, const Key& key, Millis grace, const KeyBits& bits) {
+Rotation rotate_key(const Author& author, const Key& key, Millis grace, const KeyBits& bits,
+                    const KeyBounds& bounds) {
   Rotation rotation;
-  rotation.fresh = create_key(author,
-                              {.workspace = key.workspace,
-                               .name = key.name,
-                               .permissions = key.permissions,
-                               .expires = key.expires,
-                               .per_second = key.per_second},
-                              bits);
+  KeyValues values{.workspace = key.workspace,
+                   .name = key.name,
+                   .permissions = key.permissions,
+                   .expires = key.expires,
+                   .per_second = key.per_second};
+  apply_bounds(values, bounds);
+  rotation.fresh = create_key(author, values, bits);
   Key old = key;
   old.revoked = grace <= Millis(0);
   old.expires = std::min(author.now + grace, key.expires.value_or(WallTime::max()));

@@ -73,17 +73,27 @@ struct KeyValues {
   std::optional<WallTime> expires{};
   std::optional<Count> per_second{};
 };
+// What a key may have at most: no more than the key that makes it.
+struct KeyBounds {
+  std::optional<WallTime> expires{};
+  std::optional<Count> per_second{};
+};
+void apply_bounds(KeyValues& values, const KeyBounds& bounds);
 using KeyBits = std::array<uint64_t, 3>;  // random
 [[nodiscard]] NewKey create_key(const Author& author, const KeyValues& values, const KeyBits& bits);
 [[nodiscard]] CatalogWrite revoke_key(const Author& author, const Key& key);
 
-// A new key with the same rights. The old one ends after `grace`. Both are written together; that
-// fails if the old one was changed or revoked meanwhile.
+// A new key with the same rights, within the bounds. The old one ends after `grace`. Both are
+// written together; that fails if the old one was changed or revoked meanwhile.
 struct Rotation {
   NewKey fresh;
   CatalogWrite old;
 };
 [[nodiscard]] Rotation rotate_key(const Author& author, const Key& key, Millis grace,
-                                  const KeyBits& bits);
+                                  const KeyBits& bits, const KeyBounds& bounds = {});
+// Such a key has no rights left to give to another one.
+[[nodiscard]] inline bool is_expired(const Key& key, WallTime now) {
+  return key.expires && *key.expires <= now;
+}
 
 }  // namespace weir::catalog

@@ -24,7 +24,7 @@ inline constexpr std::string_view kDefaultWorkspace = "ws_default";
 
 // How the ids of namespaces begin; names must not.
 inline constexpr std::string_view kNamespaceIds = "rlns_";
-// Requests create no more than this in a workspace.
+// Requests and calls create no more than this in a workspace. Deleted ones count: they are kept.
 inline constexpr size_t kMaxNamespaces = 10'000;
 
 struct Workspace {
@@ -104,6 +104,11 @@ struct alignas(64) Override {
 // How long a reset is kept: the longest window, twice, and a day.
 inline constexpr Millis kResetKept = 2 * kMaxDuration + Millis(86'400'000);
 
+// Of a namespace. Servers that write at the same time may exceed it a little.
+inline constexpr size_t kMaxResets = 100'000;
+// Of shared counts in one command.
+inline constexpr size_t kMaxResetsAtOnce = 100;
+
 // Forgets what an identifier has consumed: its tuples have another identity from then on.
 struct Reset {
   std::string id = {};
@@ -115,9 +120,16 @@ struct Reset {
   friend bool operator==(const Reset&, const Reset&) = default;
 };
 
+// Where a page of the audit log begins: at the entry before this one.
+struct AuditPosition {
+  uint64_t revision = uint64_t{1} << 62;  // before the newest
+  uint64_t position = 0;
+};
+
 // What an administrator did.
 struct AuditEntry {
   uint64_t revision = 0;
+  uint64_t position = 0;  // grows with the entries of a revision
   WallTime at{};
   std::string workspace = {};
   std::string actor = {};   // the id of a key, "root" or "cli"

@@ -87,19 +87,22 @@ class SqlCatalog final : public CatalogStore {
     return rows;
   }
 
-  Result<std::vector<AuditEntry>> read_audit(const std::string& workspace, uint64_t before,
-                                             size_t most) override {
+  Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
+                                             const AuditPosition& before, size_t most) override {
     std::vector<AuditEntry> entries;
+    const auto revision = static_cast<int64_t>(before.revision);
     const std::string sql =
-        "SELECT revision, at_ms, workspace, actor, action, target, detail FROM weir_audit"
-        " WHERE revision < ?" +
+        "SELECT revision, at_ms, workspace, actor, action, target, detail, position FROM weir_audit"
+        " WHERE (revision < ? OR (revision = ? AND position < ?))" +
         std::string(workspace.empty() ? "" : " AND workspace = ?") +
         " ORDER BY revision DESC, position DESC LIMIT ?";
-    SqlStatement read{.sql = sql, .values = {static_cast<int64_t>(before)}};
+    SqlStatement read{.sql = sql,
+                      .values = {revision, revision, static_cast<int64_t>(before.position)}};
     if (!workspace.empty()) read.values.emplace_back(std::string_view(workspace));
     read.values.emplace_back(static_cast<int64_t>(most));
     const auto failure = run({&read, 1}, [&](size_t, const SqlRow& row) {
       entries.push_back({.revision = amount(row, 0),
+                         .position = amount(row, 7),
                          .at = WallTime(Millis(row.number(1).value_or(0))),
                          .workspace = std::string(row.bytes(2)),
                          .actor = std::string(row.bytes(3)),

@@ -19,6 +19,9 @@ class MemoryCatalog final : public catalog::CatalogStore {
     for (const catalog::CatalogWrite& write : writes) {
       rows.push_back(write.row);
       rows.back().revision = revision_;
+      audit_.push_back(write.audit);
+      audit_.back().revision = revision_;
+      audit_.back().position = audit_.size();
     }
     return revision_;
   }
@@ -34,9 +37,16 @@ class MemoryCatalog final : public catalog::CatalogStore {
     }
     return behind;
   }
-  Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&, uint64_t,
-                                                      size_t) override {
-    return std::vector<catalog::AuditEntry>();
+  Result<std::vector<catalog::AuditEntry>> read_audit(const std::string&,
+                                                      const catalog::AuditPosition& before,
+                                                      size_t most) override {
+    std::vector<catalog::AuditEntry> entries;
+    for (auto at = audit_.rbegin(); at != audit_.rend() && entries.size() < most; ++at) {
+      const bool is_before = at->revision != before.revision ? at->revision < before.revision
+                                                             : at->position < before.position;
+      if (is_before) entries.push_back(*at);
+    }
+    return entries;
   }
   Result<size_t> clean(WallTime) override { return size_t{0}; }
 
@@ -51,6 +61,7 @@ class MemoryCatalog final : public catalog::CatalogStore {
   }
 
   uint64_t revision_ = 0;
+  std::vector<catalog::AuditEntry> audit_;
 };
 
 }  // namespace weir::frontends

@@ -332,6 +332,37 @@ TEST_F(ResolveTest, EndsAKeyThatIsRevokedOrExpires) {
   EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kUnknown);
 }
 
+TEST_F(ResolveTest, GivesNoRightsToAKeyThatIsNotValid) {
+  Access unknown;
+  unknown.become(rules::hash_of("no key"), roots);
+  EXPECT_NE(unknown.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
+  EXPECT_TRUE(unknown.permissions().empty());
+  const WallTime end = clock.now().wall + Millis(100);
+  const auto fresh = catalog::create_key(
+      author,
+      {.workspace = workspace, .name = "k", .permissions = {"ratelimit.*.*"}, .expires = end},
+      {4, 5, 6});
+  write(fresh.write);
+  EXPECT_EQ(unknown.refresh(catalog, reader, clock.now().wall), KeyState::kUnknown);
+  EXPECT_TRUE(unknown.permissions().empty());
+  access.become(fresh.key.hash, roots);
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
+  EXPECT_FALSE(access.permissions().empty());
+  EXPECT_EQ(access.refresh(catalog, reader, end), KeyState::kUnknown);
+  EXPECT_TRUE(access.permissions().empty());
+  const rules::KeyHash root = rules::hash_of("a root key");
+  roots.add(root);
+  access.become(root, roots);
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
+  EXPECT_FALSE(access.permissions().empty());
+  roots.replace(rules::hash_of("another root key"));
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kUnknown);
+  EXPECT_TRUE(access.permissions().empty());
+  roots.replace(root);
+  EXPECT_EQ(access.refresh(catalog, reader, clock.now().wall), KeyState::kValid);
+  EXPECT_FALSE(access.permissions().empty());
+}
+
 TEST_F(ResolveTest, EndsARootKeyThatIsReplaced) {
   const rules::KeyHash old = rules::hash_of("the first root key");
   roots.add(old);

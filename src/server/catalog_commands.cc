@@ -317,8 +317,15 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       keys, "rotate", "Create a key with the same rights, and end the old one",
       [&o](Database& database) {
         const Millis grace = o.grace.empty() ? Millis(0) : time_of("--grace", o.grace, kAnyTime);
+        const catalog::Key& key = database.key(o.id);
+        if (catalog::is_expired(key, Database::author().now)) {
+          stop_with({.code = ErrorCode::kInvalidArgument,
+                     .field = "ID",
+                     .detail = "the key " + o.id + " has expired",
+                     .fix = "create another one with weir keys create"});
+        }
         const catalog::Rotation rotation =
-            catalog::rotate_key(Database::author(), database.key(o.id), grace,
+            catalog::rotate_key(Database::author(), key, grace,
                                 {platform::entropy(), platform::entropy(), platform::entropy()});
         database.write({rotation.fresh.write, rotation.old});
         fmt::print("id   {}\nkey  {}\n", rotation.fresh.key.id, rotation.fresh.secret);
@@ -441,7 +448,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       ->capture_default_str();
   audit.callback([&o, read] {
     Database database(read());
-    const auto entries = database.store().read_audit("", uint64_t{1} << 62, o.most);
+    const auto entries = database.store().read_audit("", {}, o.most);
     if (!entries) stop_with(entries.error());
     for (const catalog::AuditEntry& entry : *entries) {
       fmt::print("{}  {}  {}  {}  {}  {}\n", time_text(entry.at), entry.workspace, entry.actor,

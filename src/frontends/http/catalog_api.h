@@ -41,8 +41,8 @@ struct CatalogReply {
   std::vector<catalog::CatalogWrite> writes = {};
   struct AuditPage {
     std::string workspace;
-    uint64_t before = 0;
-    size_t most = 0;
+    catalog::AuditPosition before = {};
+    size_t most = 0;  // one more is read, to know whether there are more
   };
   std::optional<AuditPage> audit = {};
 };

@@ -56,7 +56,7 @@ void HttpSession::catalog_call(std::string_view body) {
   }
   const CatalogReply::AuditPage& page = *pending_->reply->audit;
   service_.catalog.read_audit(
-      page.workspace, page.before, page.most, *executor_,
+      page.workspace, page.before, page.most + 1, *executor_,
       [done, pending = pending_](Result<std::vector<catalog::AuditEntry>> entries) {
         if (entries) complete(*entries, *pending->reply);
         done(entries ? nullptr : &entries.error());

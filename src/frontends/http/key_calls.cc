@@ -32,6 +32,11 @@ catalog::KeyBits random_bits(const CatalogCall& call) {
   return {call.random(), call.random(), call.random()};
 }
 
+// A key gives no more than it has.
+catalog::KeyBounds bounds_of(const CatalogCall& call) {
+  return {.expires = call.access.expires(), .per_second = call.access.per_second()};
+}
+
 CatalogReply create_key(const CatalogCall& call) {
   BodyProblems problems;
   BodyFields fields(call.body, problems);
@@ -56,12 +61,7 @@ CatalogReply create_key(const CatalogCall& call) {
   catalog::KeyValues values{.workspace = workspace.id, .name = name, .permissions = permissions};
   if (expires) values.expires = WallTime(Millis(*expires));
   if (per_second) values.per_second = static_cast<Count>(*per_second);
-  // A key gives no more than it has.
-  const auto bound = [](auto& value, const auto& most) {
-    if (most && (!value || *value > *most)) value = most;
-  };
-  bound(values.expires, call.access.expires());
-  bound(values.per_second, call.access.per_second());
+  catalog::apply_bounds(values, bounds_of(call));
   catalog::NewKey fresh = catalog::create_key(author_of(call), values, random_bits(call));
   CatalogReply reply;
   reply.data = JsonObject().add("keyId", fresh.key.id).add("key", fresh.secret).text();
@@ -143,8 +143,12 @@ CatalogReply rotate_key(const CatalogCall& call) {
     return failed(HttpError::kForbidden,
                   "a key cannot rotate a key with permissions that it does not have");
   }
-  catalog::Rotation rotation =
-      catalog::rotate_key(author_of(call), found.key->record, Millis(grace), random_bits(call));
+  if (catalog::is_expired(found.key->record, call.now)) {
+    return failed(HttpError::kConflict,
+                  "the key \"" + id + "\" has expired: create another one with keys.createKey");
+  }
+  catalog::Rotation rotation = catalog::rotate_key(
+      author_of(call), found.key->record, Millis(grace), random_bits(call), bounds_of(call));
   CatalogReply reply;
   reply.data =
       JsonObject().add("keyId", rotation.fresh.key.id).add("key", rotation.fresh.secret).text();

@@ -78,6 +78,9 @@ CatalogReply create_namespace(const CatalogCall& call) {
     return failed(HttpError::kConflict,
                   "the namespace \"" + name + "\" exists: use ratelimit.updateNamespace");
   }
+  if (known == nullptr) {
+    if (const auto full = refuse_more_namespaces(call)) return *full;
+  }
   catalog::Namespace ns =
       known == nullptr ? catalog::new_namespace(call.access.workspace().record.id, name, call.now)
                        : catalog::new_namespace(known->record, call.now);

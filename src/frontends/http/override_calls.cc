@@ -8,6 +8,7 @@
 #include "frontends/http/body_fields.h"
 #include "frontends/http/catalog_calls.h"
 #include "frontends/http/catalog_reply.h"
+#include "frontends/reset_bound.h"
 #include "frontends/resolve.h"
 
 namespace weir::frontends {
@@ -43,6 +44,7 @@ CatalogReply set_override(const CatalogCall& call) {
   if (call.access.workspace().find(name) == nullptr && !name.starts_with(catalog::kNamespaceIds) &&
       call.access.permissions().may(Verb::kSetOverride) &&
       call.access.permissions().may(Verb::kCreateNamespace)) {
+    if (const auto full = refuse_more_namespaces(call)) return *full;
     ns = catalog::new_namespace(call.access.workspace().record.id, name, call.now);
     reply.writes.push_back(catalog::set_namespace(author_of(call), ns, "namespace.create"));
     reply.writes.back().existing = catalog::Existing::kKeep;
@@ -139,6 +141,8 @@ CatalogReply reset(const CatalogCall& call) {
   if (!fields.finish()) return invalid(std::move(problems));
   const FoundNamespace found = find_namespace(call, Verb::kReset, name);
   if (found.refusal) return *found.refusal;
+  const std::string full = reset_refusal(*found.view, identifier);
+  if (!full.empty()) return failed(HttpError::kConflict, full);
   CatalogReply reply;
   reply.writes.push_back(
       catalog::reset_identifier(author_of(call), found.view->record, identifier, call.random()));

@@ -1,9 +1,11 @@
 #include "frontends/resp/reset_commands.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
+#include "frontends/reset_bound.h"
 #include "frontends/resolve.h"
 #include "frontends/resp/arguments.h"
 
@@ -14,6 +16,12 @@ RespError too_long(size_t bytes) {
   return "ERR the identifier has " + std::to_string(bytes) +
          " bytes: a shared count can be reset " + "if it has at most " +
          std::to_string(kMaxResetBytes);
+}
+
+RespError too_many_keys() {
+  return "ERR more than " + std::to_string(catalog::kMaxResetsAtOnce) +
+         " keys with shared counts: send at most " + std::to_string(catalog::kMaxResetsAtOnce) +
+         " in a command";
 }
 
 }  // namespace
@@ -60,6 +68,8 @@ ResetOutcome reset_counts(Instant now, std::span<const ResetTarget> targets, con
   const catalog::Author author{.actor = access.actor(), .now = now.wall};
   const catalog::WorkspaceView& workspace = access.workspace();
   std::set<std::string> created;  // namespaces that did not exist
+  std::map<const catalog::NamespaceView*, size_t> resets;
+  size_t shared = 0;
   for (const ResetTarget& target : targets) {
     const Result<bool> reset = service.backend.reset(now, target.request);
     if (reset) {
@@ -76,8 +86,11 @@ ResetOutcome reset_counts(Instant now, std::span<const ResetTarget> targets, con
     if (target.identifier.size() > kMaxResetBytes) {
       return {.error = too_long(target.identifier.size())};
     }
+    if (++shared > catalog::kMaxResetsAtOnce) return {.error = too_many_keys()};
     catalog::Namespace ns;
     if (target.ns != nullptr) {
+      const std::string refusal = reset_refusal(*target.ns, target.identifier, resets[target.ns]++);
+      if (!refusal.empty()) return {.error = "ERR " + refusal};
       ns = target.ns->record;
     } else if (workspace.by_id.size() + created.size() >= catalog::kMaxNamespaces) {
       return {.error = RespError(kTooManyNamespaces)};

@@ -261,6 +261,32 @@ TEST_F(SharedReset, RefusesAnIdentifierThatIsTooLong) {
   EXPECT_EQ(written(), ":1\r\n");
 }
 
+TEST_F(SharedReset, TakesABoundedNumberOfKeys) {
+  Words words{"DEL"};
+  for (int i = 0; i < 100; ++i) words.push_back("k" + std::to_string(i));
+  EXPECT_EQ(send(words), "");
+  EXPECT_EQ(written(), ":100\r\n");
+  words.push_back("one more");
+  EXPECT_EQ(send(words),
+            "-ERR more than 100 keys with shared counts: send at most 100 in a command\r\n");
+  EXPECT_EQ(rows('r'), 100U);
+}
+
+TEST_F(SharedReset, KeepsABoundedNumberOfResets) {
+  const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
+  const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+  std::vector<catalog::CatalogWrite> writes{catalog::set_namespace(author, ns, "namespace.create")};
+  for (size_t i = 0; i < catalog::kMaxResets; ++i) {
+    writes.push_back(catalog::reset_identifier(author, ns, "x" + std::to_string(i), 7));
+  }
+  EXPECT_TRUE(database->write(writes));
+  EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  EXPECT_THAT(send({"WEIR.RESET", "api", "more", "60000"}),
+              StartsWith("-ERR the namespace \"api\" keeps 100000 resets, and at most 100000"));
+  EXPECT_EQ(send({"WEIR.RESET", "api", "x7", "60000"}), "");
+  EXPECT_EQ(written(), ":1\r\n");
+}
+
 TEST_F(SharedReset, NeedsThePermission) {
   const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
   const auto use = [&](uint64_t seed, const std::vector<std::string>& permissions) {

@@ -109,7 +109,7 @@ Next RespSession::process_all(Instant now, Bytes& in, Bytes& out) {
       at += bytes.size();
       if (gathered == Gathered::kInvalid) {
         reply_error(error_, out);
-      } else if (transaction_.open() && Transaction::is_queued(scratch_.parser.arguments()[0])) {
+      } else if (transaction_.open() && is_queued(scratch_.parser.arguments()[0])) {
         queue(scratch_.parser.arguments(), bytes, out);
       } else {
         next = serve(scratch_.parser.arguments(), now, out);
@@ -138,12 +138,15 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     service_.resp.add_from(FrontendStat::kCrossProtocol, peer_);
     return Next::kClose;
   }
+  // What was queued with a key that has ended does not run with the rights of another one.
+  if (transaction_.open() && key_state_ != KeyState::kValid) transaction_.refuse();
   if (is("AUTH")) return auth(arguments, now, out);
   if (is("HELLO")) return hello(arguments, now, out);
   if (service_.resp_key_policy == KeyPolicy::kRequired && !authenticated_) {
     service_.resp.add_from(FrontendStat::kMissingKey, peer_);
     reply_error(kAuthRequired, out);
-  } else if (key_state_ != KeyState::kValid && !is("RESET")) {
+  } else if (key_state_ != KeyState::kValid && !is("RESET") && !is("DISCARD")) {
+    if (is("EXEC")) transaction_.end();
     reply_error(ended_key(key_state_), out);
   } else if (is("PING")) {
     if (arguments.size() > 2) {
@@ -195,6 +198,14 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     reply_error(unknown_command(command), out);
   }
   return Next::kRead;
+}
+
+// A key that has ended in a transaction can be replaced at once.
+bool RespSession::is_queued(std::string_view command) const {
+  if (key_state_ != KeyState::kValid && (is_word(command, "AUTH") || is_word(command, "HELLO"))) {
+    return false;
+  }
+  return Transaction::is_queued(command);
 }
 
 void RespSession::refresh_access(Instant now) {

@@ -105,6 +105,7 @@ class RespSession final : public Session {
   [[nodiscard]] Next auth(Arguments arguments, Instant now, Bytes& out);
   [[nodiscard]] Next hello(Arguments arguments, Instant now, Bytes& out);
   void client(Arguments arguments, Bytes& out);
+  [[nodiscard]] bool is_queued(std::string_view command) const;
   void queue(Arguments arguments, std::string_view bytes, Bytes& out);
   void transact(Arguments arguments, Bytes& out);
   void select(Arguments arguments, Bytes& out);

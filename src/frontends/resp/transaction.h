@@ -81,6 +81,9 @@ class Transaction {
     return {};
   }
 
+  // EXEC will fail, whatever else is queued. While it is open.
+  void refuse() { state_ = State::kRefused; }
+
   void end() { *this = {}; }
 
  private:

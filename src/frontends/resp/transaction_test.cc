@@ -8,7 +8,9 @@
 
 #include <string>
 
+#include "catalog/changes.h"
 #include "frontends/fixture_test.h"
+#include "frontends/memory_catalog_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "frontends/resp/resp_session.h"
 #include "frontends/waiting_test.h"
@@ -48,6 +50,62 @@ TEST(Transaction, RepliesToQueuedCommandsWithOneArray) {
 TEST(Transaction, RepliesToAnEmptyTransactionWithAnEmptyArray) {
   TransactionClient client;
   EXPECT_EQ(client.line.send("MULTI\r\nEXEC\r\nPING\r\n"), "+OK\r\n*0\r\n+PONG\r\n");
+}
+
+// A connection in a transaction whose key was revoked.
+struct EndedClient {
+  MemoryCatalog* database = new MemoryCatalog;  // owned by the catalog
+  Fixture fixture{{}, std::unique_ptr<catalog::CatalogStore>(database)};
+  RespScratch scratch;
+  RespSession session{fixture.service, scratch, 7};
+  TestConnection line{fixture, session};
+
+  EndedClient() {
+    fixture.service.resp_key_policy = KeyPolicy::kRequired;
+    const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
+    const auto key = catalog::create_key(
+        author,
+        {.workspace = catalog::kDefaultWorkspace, .name = "k", .permissions = {"ratelimit.*.*"}},
+        {1, 2, 3});
+    write(key.write);
+    EXPECT_EQ(send({"AUTH", key.secret}), "+OK\r\n");
+    EXPECT_EQ(send({"MULTI"}), "+OK\r\n");
+    EXPECT_EQ(send(kThrottleAlice), "+QUEUED\r\n");
+    write(catalog::revoke_key(author, key.key));
+  }
+  void write(const catalog::CatalogWrite& each) {
+    EXPECT_TRUE(database->write({&each, 1}));
+    EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  }
+  std::string send(const Words& words) { return line.send(encoded(words)); }
+};
+
+TEST(Transaction, EndsWithExecIfTheKeyHasEnded) {
+  EndedClient client;
+  EXPECT_THAT(client.send({"EXEC"}), StartsWith("-WRONGPASS this key was revoked"));
+  EXPECT_THAT(client.send({"PING"}), StartsWith("-WRONGPASS this key was revoked"));
+  EXPECT_EQ(client.send({"AUTH", std::string(kKey)}), "+OK\r\n");
+  EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");
+  EXPECT_EQ(client.fixture.limiter.stats().admitted, 0u);
+}
+
+TEST(Transaction, EndsWithDiscardIfTheKeyHasEnded) {
+  EndedClient client;
+  EXPECT_EQ(client.send({"DISCARD"}), "+OK\r\n");
+  EXPECT_EQ(client.send({"HELLO", "2", "AUTH", "default", std::string(kKey)}).substr(0, 4),
+            "*14\r");
+  EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");
+}
+
+TEST(Transaction, TakesAnotherKeyAtOnceIfTheFirstHasEnded) {
+  EndedClient client;
+  EXPECT_THAT(client.send({"AUTH", "weir_no_key"}), StartsWith("-WRONGPASS"));
+  EXPECT_EQ(client.send({"AUTH", std::string(kKey)}), "+OK\r\n");
+  EXPECT_EQ(client.send({"AUTH", std::string(kKey)}), "+QUEUED\r\n");
+  // What the first key has queued does not run with the rights of the second.
+  EXPECT_THAT(client.send({"EXEC"}), StartsWith("-EXECABORT"));
+  EXPECT_EQ(client.fixture.limiter.stats().admitted, 0u);
+  EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");
 }
 
 TEST(Transaction, RunsNoDiscardedCommand) {

@@ -1,0 +1,214 @@
+// The calls that change and read the catalog, through a session.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "catalog/changes.h"
+#include "frontends/fixture_test.h"
+#include "frontends/http/catalog_api.h"
+#include "frontends/http/http_session.h"
+#include "frontends/memory_catalog_test.h"
+
+namespace weir::frontends {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct CatalogCalls : testing::Test {
+  MemoryCatalog* database = new MemoryCatalog;  // owned by the catalog
+  Fixture fixture{{}, std::unique_ptr<catalog::CatalogStore>(database)};
+  doubles::ManualExecutor executor{fixture.clock};
+  HttpScratch scratch{1};
+  HttpSession session{fixture.service, scratch};
+  TestConnection line{fixture, session};
+  const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
+
+  void SetUp() override {
+    session.bind(executor, [] {});
+    fixture.service.random = [] {
+      static uint64_t last = 1000;
+      return ++last;
+    };
+    EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  }
+  // The answer to a call, after the catalog has written.
+  std::string call(const std::string& operation, const std::string& body,
+                   const std::string& key = std::string(kKey)) {
+    std::string answer =
+        line.send("POST /v2/" + operation + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + key +
+                  "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    if (line.next != Next::kWait) return answer;
+    EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+    executor.run();
+    return line.send("");
+  }
+  catalog::NewKey make_key(const catalog::KeyValues& values) {
+    const uint64_t seed = ++random_;
+    auto key = catalog::create_key(author, values, {seed, seed, seed});
+    write({key.write});
+    return key;
+  }
+  // A page of the audit log, which the thread of the catalog reads otherwise.
+  CatalogReply list_audit(const std::string& body) {
+    Access access;
+    CatalogReader reader;
+    EXPECT_EQ(access.refresh(fixture.catalog, reader, author.now), KeyState::kValid);
+    const std::string padded = body + std::string(Bytes::kPadding, ' ');
+    CatalogReply reply;
+    for (const CatalogOperation& each : catalog_operations()) {
+      if (each.path != "/v2/audit.listEntries") continue;
+      reply = each.run({.access = access,
+                        .snapshot = *reader.pin(),
+                        .body = std::string_view(padded).substr(0, body.size()),
+                        .now = author.now});
+    }
+    if (reply.audit) {
+      const auto& page = *reply.audit;
+      complete(database->read_audit(page.workspace, page.before, page.most + 1).value(), reply);
+    }
+    return reply;
+  }
+  void write(const std::vector<catalog::CatalogWrite>& writes) {
+    EXPECT_TRUE(database->write(writes));
+    EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  }
+
+ private:
+  uint64_t random_ = 100;
+};
+
+// The text of a field of an answer.
+std::string text_in(const std::string& answer, const std::string& field) {
+  const std::string begin = "\"" + field + "\":\"";
+  const size_t at = answer.find(begin);
+  if (at == std::string::npos) return "";
+  const size_t from = at + begin.size();
+  return answer.substr(from, answer.find('"', from) - from);
+}
+
+TEST_F(CatalogCalls, RotateAKeyWithinTheBoundsOfTheCaller) {
+  const catalog::KeyValues free{.workspace = catalog::kDefaultWorkspace,
+                                .name = "free",
+                                .permissions = {"ratelimit.*.limit"}};
+  catalog::KeyValues bounded = free;
+  bounded.permissions = {"ratelimit.*.*", "key.*.*"};
+  bounded.expires = author.now + Millis(60'000);
+  bounded.per_second = 50;
+  catalog::KeyValues narrow = free;
+  narrow.expires = author.now + Millis(30'000);
+  narrow.per_second = 10;
+  const catalog::NewKey caller = make_key(bounded);
+  const auto rotated = [&](const catalog::KeyValues& values, const std::string& key) {
+    const std::string answer = call(
+        "keys.rotateKey", R"({"keyId":")" + make_key(values).key.id + R"(","grace":1000})", key);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+    const auto* const fresh = fixture.catalog.snapshot()->find_key_by_id(text_in(answer, "keyId"));
+    return fresh == nullptr ? catalog::Key{} : fresh->record;
+  };
+  const catalog::Key first = rotated(free, caller.secret);
+  EXPECT_EQ(first.expires, bounded.expires);
+  EXPECT_EQ(first.per_second, bounded.per_second);
+  const catalog::Key second = rotated(narrow, caller.secret);
+  EXPECT_EQ(second.expires, narrow.expires);
+  EXPECT_EQ(second.per_second, narrow.per_second);
+  const catalog::Key third = rotated(free, std::string(kKey));
+  EXPECT_EQ(third.expires, std::nullopt);
+  EXPECT_EQ(third.per_second, std::nullopt);
+}
+
+TEST_F(CatalogCalls, ListEveryEntryOfTheAuditLogOnce) {
+  const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+  size_t written = 0;
+  for (const size_t count : {1, 103, 2, 50}) {
+    std::vector<catalog::CatalogWrite> writes;
+    for (size_t i = 0; i < count; ++i) {
+      writes.push_back(catalog::reset_identifier(author, ns, "x" + std::to_string(++written), 7));
+    }
+    write(writes);
+  }
+  for (const int most : {1, 2, 50, 100}) {
+    std::vector<std::string> read;
+    std::string cursor;
+    for (bool more = true; more && read.size() <= written;) {
+      const CatalogReply page =
+          list_audit(R"({"limit":)" + std::to_string(most) +
+                     (cursor.empty() ? "" : R"(,"cursor":")" + cursor + '"') + "}");
+      const std::string answer = page.data + page.pagination;
+      const std::string begin = "\"detail\":\"identifier ";
+      for (size_t at = answer.find(begin); at != std::string::npos; at = answer.find(begin, at)) {
+        at += begin.size();
+        read.push_back(answer.substr(at, answer.find('"', at) - at));
+      }
+      more = answer.find(R"("hasMore":true)") != std::string::npos;
+      cursor = text_in(answer, "cursor");
+      EXPECT_EQ(cursor.empty(), !more);
+    }
+    ASSERT_EQ(read.size(), written) << most;
+    for (size_t i = 0; i < written; ++i) EXPECT_EQ(read[i], "x" + std::to_string(written - i));
+  }
+  for (const char* wrong : {"7", "7.", ".7", "7.x", "-1.2", "7.1.1"}) {
+    EXPECT_THAT(call("audit.listEntries", R"({"cursor":")" + std::string(wrong) + R"("})"),
+                HasSubstr("use the cursor of the last page"))
+        << wrong;
+  }
+}
+
+TEST_F(CatalogCalls, CreateNoMoreNamespacesThanAWorkspaceMayHave) {
+  std::vector<catalog::CatalogWrite> writes;
+  for (size_t i = 0; i < catalog::kMaxNamespaces; ++i) {
+    auto ns =
+        catalog::new_namespace(catalog::kDefaultWorkspace, "n" + std::to_string(i), author.now);
+    ns.deleted = i == 0;
+    writes.push_back(catalog::set_namespace(author, ns, "namespace.create"));
+  }
+  write(writes);
+  const std::string override = R"(,"identifier":"a","limit":1,"duration":60000})";
+  const size_t rows = database->rows.size();
+  for (const std::string& answer :
+       {call("ratelimit.createNamespace", R"({"name":"more"})"),
+        call("ratelimit.setOverride", R"({"namespace":"more")" + override)}) {
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 409"));
+    EXPECT_THAT(answer, HasSubstr("the workspace has 10000 namespaces, deleted ones included, and "
+                                  "at most 10000 can be created"));
+  }
+  EXPECT_EQ(database->rows.size(), rows);
+  EXPECT_THAT(call("ratelimit.createNamespace", R"({"name":"n0"})"), StartsWith("HTTP/1.1 200"))
+      << "it was deleted, and takes no place";
+  EXPECT_THAT(call("ratelimit.setOverride", R"({"namespace":"n1")" + override),
+              StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(CatalogCalls, KeepABoundedNumberOfResets) {
+  const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+  std::vector<catalog::CatalogWrite> writes{catalog::set_namespace(author, ns, "namespace.create")};
+  for (size_t i = 0; i < catalog::kMaxResets; ++i) {
+    writes.push_back(catalog::reset_identifier(author, ns, "x" + std::to_string(i), 7));
+  }
+  write(writes);
+  const std::string answer = call("ratelimit.reset", R"({"namespace":"api","identifier":"more"})");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 409"));
+  EXPECT_THAT(answer, HasSubstr("keeps 100000 resets, and at most 100000"));
+  EXPECT_THAT(call("ratelimit.reset", R"({"namespace":"api","identifier":"x7"})"),
+              StartsWith("HTTP/1.1 200"))
+      << "it replaces an earlier one";
+}
+
+TEST_F(CatalogCalls, RotateNoExpiredKey) {
+  const catalog::NewKey key = make_key({.workspace = catalog::kDefaultWorkspace,
+                                        .name = "k",
+                                        .permissions = {"ratelimit.*.limit"},
+                                        .expires = author.now + Millis(1000)});
+  fixture.clock.advance(Millis(1000));
+  const size_t rows = database->rows.size();
+  const std::string answer = call("keys.rotateKey", R"({"keyId":")" + key.key.id + R"("})");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 409"));
+  EXPECT_THAT(answer, HasSubstr("has expired: create another one with keys.createKey"));
+  EXPECT_EQ(database->rows.size(), rows);
+}
+
+}  // namespace
+}  // namespace weir::frontends
