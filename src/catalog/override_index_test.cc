@@ -101,8 +101,31 @@ TEST(OverrideIndex, FindsWhatTheDefinitionSays) {
     for (int i = 0; i < 100; ++i) {
       const std::string text = word(i % 4 == 0 ? "abc*" : "abc", 10);
       ASSERT_EQ(found_in(index, text), naive(identifiers, text)) << text;
+      const auto count = std::ranges::count_if(
+          identifiers, [&](const std::string& each) { return matches(each, text); });
+      const OverrideIndex::Matches found = index.find_newest(text);
+      ASSERT_EQ(found.all().size(), std::min<size_t>(static_cast<size_t>(count), 8)) << text;
+      for (const Override* const each : found.all()) {
+        ASSERT_TRUE(matches(each->identifier, text)) << each->identifier << " " << text;
+      }
     }
   }
+}
+
+TEST(OverrideIndex, FindsTheNewestThatMatch) {
+  std::vector<std::shared_ptr<const Override>> overrides;
+  int64_t time = 0;
+  for (const char* const each : {"alice", "a*", "al*", "*", "a**", "*e", "**e", "a*c*", "al*e"}) {
+    overrides.push_back(std::make_shared<Override>(
+        Override{.identifier = each, .since = WallTime(Millis(++time))}));
+  }
+  const OverrideIndex index(std::move(overrides));
+  std::vector<std::string> found;
+  const OverrideIndex::Matches newest = index.find_newest("alice");
+  for (const Override* const each : newest.all()) found.push_back(each->identifier);
+  std::ranges::sort(found);
+  EXPECT_EQ(found,
+            (std::vector<std::string>{"*", "**e", "*e", "a*", "a**", "a*c*", "al*", "al*e"}));
 }
 
 }  // namespace

@@ -10,11 +10,11 @@ namespace weir::catalog {
 
 namespace {
 
-// The longest duration of an override, present and past.
-Millis longest_of(const Override& override) {
+// Until when something counts by a deleted override, or by what it was before.
+WallTime ended_counts_until(const Override& override) {
   Millis longest = override.duration;
   for (const PastDuration& each : override.past) longest = std::max(longest, each.duration);
-  return longest;
+  return counts_until(override.since, counts_for(longest, override.limit, override.burst));
 }
 
 std::shared_ptr<const OverrideIndex> index_of(
@@ -226,15 +226,21 @@ LimitValues SnapshotBuilder::values_of(const Namespace& record) const {
 // Bounds what is kept of deleted overrides.
 void SnapshotBuilder::drop_ended(NamespaceState& state) const {
   constexpr size_t kMostEnded = 10'000;
-  std::erase_if(state.ended, [&](const auto& each) {
-    return counts_until(each.second->since, longest_of(*each.second)) < newest_;
-  });
-  if (state.ended.size() <= kMostEnded) return;
-  std::vector<std::pair<WallTime, std::string>> by_time;
-  for (const auto& [id, override] : state.ended) by_time.emplace_back(override->since, id);
-  std::ranges::sort(by_time);
-  by_time.resize(by_time.size() - kMostEnded);
-  for (const auto& [since, id] : by_time) state.ended.erase(id);
+  constexpr size_t kMostEndedCostly = 200;
+  std::erase_if(state.ended,
+                [&](const auto& each) { return ended_counts_until(*each.second) < newest_; });
+  const auto keep_newest = [&](size_t most, const auto& of) {
+    std::vector<std::pair<WallTime, std::string>> by_time;
+    for (const auto& [id, override] : state.ended) {
+      if (of(*override)) by_time.emplace_back(override->since, id);
+    }
+    if (by_time.size() <= most) return;
+    std::ranges::sort(by_time);
+    by_time.resize(by_time.size() - most);
+    for (const auto& [since, id] : by_time) state.ended.erase(id);
+  };
+  keep_newest(kMostEndedCostly, OverrideIndex::is_costly);
+  keep_newest(kMostEnded, [](const Override&) { return true; });
 }
 
 std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& state,
@@ -258,8 +264,7 @@ std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& st
     view->overrides = index_of(state.overrides);
     view->ended = index_of(state.ended);
     for (const auto& [id, override] : state.ended) {
-      view->ended_until =
-          std::max(view->ended_until, counts_until(override->since, longest_of(*override)));
+      view->ended_until = std::max(view->ended_until, ended_counts_until(*override));
     }
   }
   if (before != nullptr && !state.resets_changed) {
