@@ -17,7 +17,7 @@ void insert_length(std::vector<uint16_t>& lengths, size_t length) {
 }
 
 uint64_t hash_of(std::string_view text) {
-  return std::hash<std::string_view>()(text);
+  return TextHash()(text);
 }
 
 // Whether an override is a text and then '*'.
@@ -108,7 +108,11 @@ OverrideIndex::OverrideIndex(std::vector<std::shared_ptr<const Override>> overri
     }
   }
   // The maps point into it: nothing is added any more.
-  for (const Pattern& pattern : patterns_) add(pattern);
+  for (const Pattern& pattern : patterns_) {
+    add(pattern);
+    with_middle_ += pattern.middle.empty() ? 0 : 1;
+    lengths_.emplace(pattern.begin.size(), pattern.end.size());
+  }
 }
 
 OverrideIndex::Pattern OverrideIndex::pattern_of(const Override& override) {
@@ -222,20 +226,32 @@ bool OverrideIndex::matches_middle(const Pattern& pattern, std::string_view text
 
 template <typename Wanted>
 void OverrideIndex::find_middle(const Middles& middles, std::string_view text, Wanted& wanted) {
-  std::vector<const void*> tried;  // a part may occur many times
+  const auto try_all = [&](const std::vector<const Pattern*>& patterns) {
+    for (const Pattern* const pattern : patterns) {
+      if (wanted.wants(*pattern) && matches_middle(*pattern, text)) wanted.take(*pattern);
+    }
+  };
+  std::vector<const std::vector<const Pattern*>*> tried;  // a part may occur many times
+  const auto try_rest = [&] {
+    for (const auto& [part, patterns] : middles.by_part) {
+      if (std::ranges::find(tried, &patterns) == tried.end()) try_all(patterns);
+    }
+  };
+  constexpr size_t kMostLookups = 256;
+  size_t lookups = 0;
   for (size_t at = 0; at + middles.prefix <= text.size(); ++at) {
     const std::string_view rest = text.substr(at);
     const size_t bit = seen_bit(rest, middles.prefix);
     if ((middles.seen[bit / 64] >> bit % 64 & 1) == 0) continue;
     for (const uint16_t length : middles.lengths) {
       if (length > rest.size()) break;
+      // The first bytes of parts of many lengths occur in many places.
+      if (++lookups > kMostLookups) return try_rest();
       const auto found = middles.by_part.find(rest.substr(0, length));
       if (found == middles.by_part.end()) continue;
       if (std::ranges::find(tried, &found->second) != tried.end()) continue;
       tried.push_back(&found->second);
-      for (const Pattern* const pattern : found->second) {
-        if (wanted.wants(*pattern) && matches_middle(*pattern, text)) wanted.take(*pattern);
-      }
+      try_all(found->second);
     }
   }
 }
@@ -245,12 +261,20 @@ std::string OverrideIndex::refusal_of(std::string_view identifier) const {
   if (all_.size() >= kMost) {
     return "the namespace has " + std::to_string(kMost) + " overrides: delete some";
   }
-  const auto has_middle = [](const Pattern& pattern) { return !pattern.middle.empty(); };
   const Override probe{.identifier = std::string(identifier)};
-  if (identifier.find('*') == std::string_view::npos || !has_middle(pattern_of(probe))) return {};
-  if (std::cmp_less(std::ranges::count_if(patterns_, has_middle), kMostWithMiddle)) return {};
-  return "the namespace has " + std::to_string(kMostWithMiddle) +
-         " overrides with a part between two '*': delete some";
+  if (!is_costly(probe)) return {};
+  const Pattern pattern = pattern_of(probe);
+  if (!pattern.middle.empty() && with_middle_ >= kMostWithMiddle) {
+    return "the namespace has " + std::to_string(kMostWithMiddle) +
+           " overrides with a part between two '*': delete some";
+  }
+  if (lengths_.size() >= kMostLengths &&
+      !lengths_.contains({pattern.begin.size(), pattern.end.size()})) {
+    return "the overrides of the namespace have " + std::to_string(kMostLengths) +
+           " different pairs of lengths before the first and behind the last '*': use the lengths "
+           "of another override, or delete some";
+  }
+  return {};
 }
 
 const Override* OverrideIndex::find_exact(std::string_view identifier) const {

@@ -16,14 +16,18 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/hash_index.h"
 #include "catalog/records.h"
+#include "catalog/text_hash.h"
 
 namespace weir::catalog {
 
@@ -54,9 +58,10 @@ class OverrideIndex {
   [[nodiscard]] const Override* find_exact(std::string_view identifier) const;
 
   // Why there is no place for one more override; empty: there is. A look-up may have to try all
-  // overrides with a part between two '*'.
+  // overrides with a part between two '*', and all pairs of the lengths of a beginning and an end.
   static constexpr size_t kMost = 100'000;
-  static constexpr size_t kMostWithMiddle = 10'000;
+  static constexpr size_t kMostWithMiddle = 200;
+  static constexpr size_t kMostLengths = 256;
   [[nodiscard]] std::string refusal_of(std::string_view identifier) const;
 
  private:
@@ -114,7 +119,8 @@ class OverrideIndex {
   // Patterns with something between two '*', by the longest such part.
   struct Middles {
     std::vector<uint16_t> lengths;
-    std::unordered_map<std::string_view, std::vector<const Pattern*>> by_part;
+    std::unordered_map<std::string_view, std::vector<const Pattern*>, TextHash, std::equal_to<>>
+        by_part;
     // Which first bytes of a part exist, in most cases without a look-up.
     size_t prefix = 0;
     std::array<uint64_t, 64> seen{};
@@ -167,6 +173,8 @@ class OverrideIndex {
   std::unordered_map<const Override*, std::vector<const Override*>> less_specific_;
   // The other wildcards.
   std::vector<Pattern> patterns_;
+  size_t with_middle_ = 0;
+  std::set<std::pair<size_t, size_t>> lengths_;  // of their beginnings and ends
   std::vector<uint16_t> begin_lengths_;
   base::HashIndex<Beginning> by_begin_;
 };

@@ -112,6 +112,48 @@ TEST(OverrideIndex, FindsWhatTheDefinitionSays) {
   }
 }
 
+TEST(OverrideIndex, FindsPartsOfManyLengthsThatOccurInManyPlaces) {
+  std::vector<std::string> identifiers;
+  for (size_t length = 1; length <= 150; ++length) {
+    identifiers.push_back("*" + std::string(length, 'a') + "*");
+    identifiers.push_back("*" + std::string(length, 'a') + "b*");
+  }
+  const OverrideIndex index = index_of(identifiers);
+  EXPECT_EQ(found_in(index, std::string(500, 'a')), "*" + std::string(150, 'a') + "*");
+  EXPECT_EQ(found_in(index, std::string(99, 'a') + "c"), "*" + std::string(99, 'a') + "*");
+  EXPECT_EQ(found_in(index, std::string(500, 'a') + "b"), "*" + std::string(150, 'a') + "b*");
+  EXPECT_EQ(found_in(index, std::string(500, 'b')), "none");
+  EXPECT_EQ(index.find_newest(std::string(500, 'a')).all().size(), 8U);
+}
+
+TEST(OverrideIndex, RefusesMorePartsBetweenStarsThanItCanTry) {
+  std::vector<std::string> identifiers;
+  for (size_t i = 0; i < OverrideIndex::kMostWithMiddle; ++i) {
+    identifiers.push_back("*-" + std::to_string(i) + "-*");
+  }
+  const OverrideIndex index = index_of(identifiers);
+  EXPECT_NE(index.refusal_of("*-more-*"), "");
+  EXPECT_EQ(index.refusal_of("*-7-*"), "") << "it exists";
+  EXPECT_EQ(index.refusal_of("more*"), "");
+  EXPECT_EQ(index.refusal_of("*more"), "");
+  EXPECT_EQ(index.refusal_of("more"), "");
+  identifiers.pop_back();
+  EXPECT_EQ(index_of(identifiers).refusal_of("*-more-*"), "");
+}
+
+TEST(OverrideIndex, RefusesMoreLengthsThanItCanTry) {
+  std::vector<std::string> identifiers;
+  for (size_t i = 0; i < OverrideIndex::kMostLengths; ++i) {
+    identifiers.push_back(std::string(i % 16, 'b') + "*" + std::string(1 + i / 16, 'e'));
+  }
+  const OverrideIndex index = index_of(identifiers);
+  EXPECT_NE(index.refusal_of("b*" + std::string(17, 'e')), "");
+  EXPECT_NE(index.refusal_of("b*m*"), "");
+  EXPECT_EQ(index.refusal_of("x*xx"), "") << "other bytes of a known length";
+  EXPECT_EQ(index.refusal_of("more*"), "") << "only a beginning";
+  EXPECT_EQ(index.refusal_of("more"), "");
+}
+
 TEST(OverrideIndex, FindsTheNewestThatMatch) {
   std::vector<std::shared_ptr<const Override>> overrides;
   int64_t time = 0;

@@ -20,16 +20,11 @@
 #include "catalog/override_index.h"
 #include "catalog/permissions.h"
 #include "catalog/records.h"
+#include "catalog/text_hash.h"
 
 namespace weir::catalog {
 
-// A hash for maps that are looked up by views.
-struct TextHash {
-  using is_transparent = void;
-  [[nodiscard]] size_t operator()(std::string_view text) const {
-    return std::hash<std::string_view>()(text);
-  }
-};
+// A map that is looked up by views.
 template <typename Value>
 using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
 
