@@ -206,6 +206,34 @@ TEST(Snapshot, BoundsDeletedOverridesThatAreCostlyToFind) {
   EXPECT_NE(view->ended->find_exact("*100*"), nullptr);
 }
 
+TEST(Snapshot, ForgetsDeletedOverridesWithoutAnotherChange) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  builder.apply(at(2, override_of(ns, "kept", 1)));
+  const size_t ids = builder.known_ids();
+  Override ended = override_of(ns, "ended", 1);
+  ended.since = WallTime(Millis(1'000'000));
+  ended.deleted = true;
+  builder.apply(at(3, ended));
+  const auto view = [&] {
+    return builder.build()->find_workspace(kWorkspace)->by_name.find("api")->second;
+  };
+  const auto before = view();
+  ASSERT_NE(before->ended, nullptr);
+  const WallTime until = counts_until(ended.since, ended.duration);
+  EXPECT_FALSE(builder.forget_resets(until));
+  EXPECT_TRUE(builder.forget_resets(until + Millis(1)));
+  EXPECT_EQ(view()->ended, nullptr);
+  EXPECT_EQ(view()->overrides, before->overrides) << "the others are not built again";
+  EXPECT_EQ(builder.known_ids(), ids + 1) << "an older row may come late";
+  ended.deleted = false;
+  builder.apply(at(2, ended));
+  EXPECT_EQ(view()->overrides->find("ended"), nullptr);
+  EXPECT_FALSE(builder.forget_resets(ended.since + Millis(86'400'000)));
+  EXPECT_EQ(builder.known_ids(), ids);
+}
+
 TEST(Snapshot, RemembersADurationThatTheFileHadBefore) {
   SnapshotBuilder builder;
   builder.configure({{"api", {.limit = 1, .duration = Millis(1000)}}});
