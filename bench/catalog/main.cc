@@ -30,7 +30,12 @@ const std::vector<Shape> kShapes{
     {"begin*", [](size_t i) { return fmt::format("customer-{}-*", i); }},
     {"*end", [](size_t i) { return fmt::format("*@tenant{}.example", i); }},
     {"begin*end", [](size_t i) { return fmt::format("customer-*-{}", i); }},
-    {"*middle*", [](size_t i) { return fmt::format("*-team{}-*", i); }},
+    // As many as are allowed; the others are a beginning.
+    {"*middle*",
+     [](size_t i) {
+       const bool allowed = i < catalog::OverrideIndex::kMostWithMiddle;
+       return fmt::format("{}-team{}-*", allowed ? "*" : "org", i);
+     }},
 };
 
 // Identifiers of the forms that the patterns match, most of them without an override.

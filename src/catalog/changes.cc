@@ -32,10 +32,40 @@ std::string text_of(const LimitValues& values) {
   return text.empty() ? "no values" : text;
 }
 
-void add_past(std::vector<PastDuration>& past, Millis duration, WallTime until, WallTime now) {
+// The limits and bursts before and after a change.
+struct BurstChange {
+  std::optional<Count> limit_before{};
+  std::optional<Count> burst_before{};
+  std::optional<Count> limit_after{};
+  std::optional<Count> burst_after{};
+};
+
+// A record does not keep the bursts of its past, so the larger one counts for all.
+Millis past_counts_for(Millis duration, const BurstChange& change) {
+  return std::max(counts_for(duration, change.limit_before.value_or(0), change.burst_before),
+                  counts_for(duration, change.limit_after.value_or(0), change.burst_after));
+}
+
+BurstChange change_of(const Override* before, const Override& after) {
+  BurstChange change{.limit_after = after.limit, .burst_after = after.burst};
+  if (before != nullptr) {
+    change.limit_before = before->limit;
+    change.burst_before = before->burst;
+  }
+  return change;
+}
+
+void drop_past(std::vector<PastDuration>& past, const BurstChange& change, WallTime now) {
   std::erase_if(past, [&](const PastDuration& each) {
-    return each.duration == duration || counts_until(each.until, each.duration) < now;
+    return counts_until(each.until, past_counts_for(each.duration, change)) < now;
   });
+}
+
+void add_past(std::vector<PastDuration>& past, Millis duration, WallTime until) {
+  for (const PastDuration& each : past) {
+    if (each.duration == duration) until = std::max(until, each.until);
+  }
+  std::erase_if(past, [&](const PastDuration& each) { return each.duration == duration; });
   past.push_back({.duration = duration, .until = until});
   std::ranges::sort(past, std::greater(), &PastDuration::until);
   past.resize(std::min(past.size(), kMostPast));
@@ -77,7 +107,13 @@ Namespace new_namespace(const Namespace& deleted, WallTime now) {
 void replace_values(Namespace& ns, const std::optional<Millis>& applied, const LimitValues& values,
                     WallTime now) {
   if (applied != values.duration) {
-    if (applied) add_past(ns.past, *applied, now, now);
+    drop_past(ns.past,
+              {.limit_before = ns.values.limit,
+               .burst_before = ns.values.burst,
+               .limit_after = values.limit,
+               .burst_after = values.burst},
+              now);
+    if (applied) add_past(ns.past, *applied, now);
     ns.since = now;
   }
   ns.values = values;
@@ -106,16 +142,22 @@ CatalogWrite set_override(const Author& author, const Namespace& ns, const Overr
                     .workspace = ns.workspace,
                     .namespace_id = ns.id,
                     .since = author.now};
-  if (prior.same != nullptr) override.past = prior.same->past;
+  if (prior.same != nullptr) {
+    override.past = prior.same->past;
+    drop_past(override.past, change_of(prior.same, override), author.now);
+  }
   const bool exists = prior.same != nullptr && !prior.same->deleted;
   if (exists && prior.same->duration == values.duration) {
     override.since = prior.same->since;
   } else if (prior.same != nullptr) {
     const WallTime until = exists ? author.now : prior.same->since;
-    add_past(override.past, prior.same->duration, until, author.now);
+    add_past(override.past, prior.same->duration, until);
   }
   if (!exists && prior.weaker != nullptr) {
-    add_past(override.past, prior.weaker->duration, author.now, author.now);
+    add_past(override.past, prior.weaker->duration, author.now);
+    std::vector<PastDuration> older = prior.weaker->past;
+    drop_past(older, change_of(prior.weaker, override), author.now);
+    for (const PastDuration& each : older) add_past(override.past, each.duration, each.until);
   }
   const LimitValues shown{
       .limit = values.limit, .duration = values.duration, .burst = values.burst};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <tuple>
@@ -17,7 +18,7 @@ void insert_length(std::vector<uint16_t>& lengths, size_t length) {
 }
 
 uint64_t hash_of(std::string_view text) {
-  return std::hash<std::string_view>()(text);
+  return TextHash()(text);
 }
 
 // Whether an override is a text and then '*'.
@@ -33,9 +34,46 @@ class Begins {
   std::string_view begin_;
 };
 
+bool is_older(const Override* a, const Override* b) {
+  return a->since < b->since;
+}
+
 static_assert(kMaxNameBytes <= std::numeric_limits<uint16_t>::max());
 
 }  // namespace
+
+class OverrideIndex::MostSpecific {
+ public:
+  static constexpr bool kAll = false;
+  [[nodiscard]] bool wants(const Pattern& pattern) const {
+    return best_ == nullptr || is_more_specific(pattern, *best_);
+  }
+  void take(const Pattern& pattern) { best_ = &pattern; }
+  [[nodiscard]] const Pattern* best() const { return best_; }
+
+ private:
+  const Pattern* best_ = nullptr;
+};
+
+class OverrideIndex::Every {
+ public:
+  static constexpr bool kAll = true;
+  explicit Every(Matches& matches) : matches_(matches) {}
+  [[nodiscard]] bool wants(const Pattern& /*pattern*/) const { return true; }
+  void take(const Pattern& pattern) { matches_.add(*pattern.override); }
+
+ private:
+  Matches& matches_;
+};
+
+void OverrideIndex::Matches::add(const Override& override) {
+  if (count_ < found_.size()) {
+    found_[count_++] = &override;
+    return;
+  }
+  const auto oldest = std::ranges::min_element(found_, is_older);
+  if (is_older(*oldest, &override)) *oldest = &override;
+}
 
 OverrideIndex::Table::Table(size_t most)
     : slots_(std::bit_ceil(most + most / 2 + 1)),
@@ -71,7 +109,11 @@ OverrideIndex::OverrideIndex(std::vector<std::shared_ptr<const Override>> overri
     }
   }
   // The maps point into it: nothing is added any more.
-  for (const Pattern& pattern : patterns_) add(pattern);
+  for (const Pattern& pattern : patterns_) {
+    add(pattern);
+    with_middle_ += pattern.middle.empty() ? 0 : 1;
+    lengths_.emplace(pattern.begin.size(), pattern.end.size());
+  }
 }
 
 OverrideIndex::Pattern OverrideIndex::pattern_of(const Override& override) {
@@ -105,7 +147,10 @@ bool OverrideIndex::is_more_specific(const Pattern& a, const Pattern& b) {
 void OverrideIndex::add_prefix(const Pattern& pattern) {
   // "a*" and "a**" match the same; the first in byte order has fewer '*'.
   const uint64_t hash = hash_of(pattern.begin);
-  if (prefixes_.find(hash, Begins(pattern.begin)) != nullptr) return;
+  if (const Override* const same = prefixes_.find(hash, Begins(pattern.begin))) {
+    less_specific_[same].push_back(pattern.override);
+    return;
+  }
   prefixes_.add(hash, *pattern.override);
   insert_length(prefix_lengths_, pattern.begin.size());
 }
@@ -135,7 +180,11 @@ void OverrideIndex::add(const Pattern& pattern) {
   Leaf& leaf = leaf_of(pattern);
   if (pattern.middle.empty()) {
     // "a*" and "a**" match the same.
-    if (leaf.plain == nullptr || is_more_specific(pattern, *leaf.plain)) leaf.plain = &pattern;
+    const Pattern* other = &pattern;
+    if (leaf.plain == nullptr || is_more_specific(pattern, *leaf.plain)) {
+      std::swap(leaf.plain, other);
+    }
+    if (other != nullptr) leaf.less_specific.push_back(other);
     return;
   }
   if (leaf.middles == nullptr) leaf.middles = std::make_unique<Middles>();
@@ -169,30 +218,43 @@ void OverrideIndex::add_middle(Middles& middles, const Pattern& pattern) {
 bool OverrideIndex::matches_middle(const Pattern& pattern, std::string_view text) {
   // The first place of each part leaves the most for the parts behind it.
   for (const std::string_view part : pattern.middle) {
-    const size_t at = text.find(part);
-    if (at == std::string_view::npos) return false;
-    text.remove_prefix(at + part.size());
+    // Unlike std::string_view::find, this takes linear time for any bytes.
+    const void* const at = memmem(text.data(), text.size(), part.data(), part.size());
+    if (at == nullptr) return false;
+    text.remove_prefix(static_cast<size_t>(static_cast<const char*>(at) - text.data()) +
+                       part.size());
   }
   return true;
 }
 
-void OverrideIndex::find_middle(const Middles& middles, std::string_view text,
-                                const Pattern*& best) {
-  std::vector<const void*> tried;  // a part may occur many times
+template <typename Wanted>
+void OverrideIndex::find_middle(const Middles& middles, std::string_view text, Wanted& wanted) {
+  const auto try_all = [&](const std::vector<const Pattern*>& patterns) {
+    for (const Pattern* const pattern : patterns) {
+      if (wanted.wants(*pattern) && matches_middle(*pattern, text)) wanted.take(*pattern);
+    }
+  };
+  std::vector<const std::vector<const Pattern*>*> tried;  // a part may occur many times
+  const auto try_rest = [&] {
+    for (const auto& [part, patterns] : middles.by_part) {
+      if (std::ranges::find(tried, &patterns) == tried.end()) try_all(patterns);
+    }
+  };
+  constexpr size_t kMostLookups = 256;
+  size_t lookups = 0;
   for (size_t at = 0; at + middles.prefix <= text.size(); ++at) {
     const std::string_view rest = text.substr(at);
     const size_t bit = seen_bit(rest, middles.prefix);
     if ((middles.seen[bit / 64] >> bit % 64 & 1) == 0) continue;
     for (const uint16_t length : middles.lengths) {
       if (length > rest.size()) break;
+      // The first bytes of parts of many lengths occur in many places.
+      if (++lookups > kMostLookups) return try_rest();
       const auto found = middles.by_part.find(rest.substr(0, length));
       if (found == middles.by_part.end()) continue;
       if (std::ranges::find(tried, &found->second) != tried.end()) continue;
       tried.push_back(&found->second);
-      for (const Pattern* const pattern : found->second) {
-        if (best != nullptr && !is_more_specific(*pattern, *best)) continue;
-        if (matches_middle(*pattern, text)) best = pattern;
-      }
+      try_all(found->second);
     }
   }
 }
@@ -202,12 +264,20 @@ std::string OverrideIndex::refusal_of(std::string_view identifier) const {
   if (all_.size() >= kMost) {
     return "the namespace has " + std::to_string(kMost) + " overrides: delete some";
   }
-  const auto has_middle = [](const Pattern& pattern) { return !pattern.middle.empty(); };
   const Override probe{.identifier = std::string(identifier)};
-  if (identifier.find('*') == std::string_view::npos || !has_middle(pattern_of(probe))) return {};
-  if (std::cmp_less(std::ranges::count_if(patterns_, has_middle), kMostWithMiddle)) return {};
-  return "the namespace has " + std::to_string(kMostWithMiddle) +
-         " overrides with a part between two '*': delete some";
+  if (!is_costly(probe)) return {};
+  const Pattern pattern = pattern_of(probe);
+  if (!pattern.middle.empty() && with_middle_ >= kMostWithMiddle) {
+    return "the namespace has " + std::to_string(kMostWithMiddle) +
+           " overrides with a part between two '*': delete some";
+  }
+  if (lengths_.size() >= kMostLengths &&
+      !lengths_.contains({pattern.begin.size(), pattern.end.size()})) {
+    return "the overrides of the namespace have " + std::to_string(kMostLengths) +
+           " different pairs of lengths before the first and behind the last '*': use the lengths "
+           "of another override, or delete some";
+  }
+  return {};
 }
 
 const Override* OverrideIndex::find_exact(std::string_view identifier) const {
@@ -215,11 +285,13 @@ const Override* OverrideIndex::find_exact(std::string_view identifier) const {
                      [&](const Override& each) { return each.identifier == identifier; });
 }
 
-void OverrideIndex::find_in(const Leaf& leaf, std::string_view text, const Pattern*& best) {
-  if (leaf.plain != nullptr && (best == nullptr || is_more_specific(*leaf.plain, *best))) {
-    best = leaf.plain;
+template <typename Wanted>
+void OverrideIndex::find_in(const Leaf& leaf, std::string_view text, Wanted& wanted) {
+  if (leaf.plain != nullptr && wanted.wants(*leaf.plain)) wanted.take(*leaf.plain);
+  if constexpr (Wanted::kAll) {
+    for (const Pattern* const pattern : leaf.less_specific) wanted.take(*pattern);
   }
-  if (leaf.middles != nullptr) find_middle(*leaf.middles, text, best);
+  if (leaf.middles != nullptr) find_middle(*leaf.middles, text, wanted);
 }
 
 const Override* OverrideIndex::find_prefix(std::string_view identifier) const {
@@ -233,8 +305,8 @@ const Override* OverrideIndex::find_prefix(std::string_view identifier) const {
   return nullptr;
 }
 
-const OverrideIndex::Pattern* OverrideIndex::find_pattern(std::string_view identifier) const {
-  const Pattern* best = nullptr;
+template <typename Wanted>
+void OverrideIndex::find_patterns(std::string_view identifier, Wanted& wanted) const {
   for (const uint16_t begin_length : begin_lengths_) {
     if (begin_length > identifier.size()) break;
     const std::string_view begin = identifier.substr(0, begin_length);
@@ -242,16 +314,15 @@ const OverrideIndex::Pattern* OverrideIndex::find_pattern(std::string_view ident
         by_begin_.find(hash_of(begin), [&](const Beginning& each) { return each.begin == begin; });
     if (beginning == nullptr) continue;
     const std::string_view rest = identifier.substr(begin_length);
-    find_in(beginning->without_end, rest, best);
+    find_in(beginning->without_end, rest, wanted);
     for (const uint16_t end_length : beginning->end_lengths) {
       if (end_length > rest.size()) break;
       const std::string_view end = rest.substr(rest.size() - end_length);
       const Leaf* const leaf =
           beginning->by_end.find(hash_of(end), [&](const Leaf& each) { return each.end == end; });
-      if (leaf != nullptr) find_in(*leaf, rest.substr(0, rest.size() - end_length), best);
+      if (leaf != nullptr) find_in(*leaf, rest.substr(0, rest.size() - end_length), wanted);
     }
   }
-  return best;
 }
 
 const Override* OverrideIndex::find(std::string_view identifier) const {
@@ -260,12 +331,38 @@ const Override* OverrideIndex::find(std::string_view identifier) const {
     if (const Override* const exact = find_exact(identifier)) return exact;
   }
   const Override* const prefix = find_prefix(identifier);
-  const Pattern* const pattern = find_pattern(identifier);
+  MostSpecific wanted;
+  find_patterns(identifier, wanted);
+  const Pattern* const pattern = wanted.best();
   if (pattern == nullptr) return prefix;
   if (prefix == nullptr || is_more_specific(*pattern, pattern_of(*prefix))) {
     return pattern->override;
   }
   return prefix;
+}
+
+OverrideIndex::Matches OverrideIndex::find_newest(std::string_view identifier) const {
+  Matches matches;
+  // A wildcard is found as such.
+  const Override* const exact = has_plain_ ? find_exact(identifier) : nullptr;
+  if (exact != nullptr && exact->identifier.find('*') == std::string::npos) matches.add(*exact);
+  for (const uint16_t length : prefix_lengths_) {
+    if (length > identifier.size()) break;
+    const std::string_view begin = identifier.substr(0, length);
+    const Override* const found = prefixes_.find(hash_of(begin), Begins(begin));
+    if (found == nullptr) continue;
+    matches.add(*found);
+    const auto others = less_specific_.find(found);
+    if (others == less_specific_.end()) continue;
+    for (const Override* const other : others->second) matches.add(*other);
+  }
+  Every wanted(matches);
+  find_patterns(identifier, wanted);
+  return matches;
+}
+
+bool OverrideIndex::is_costly(const Override& override) {
+  return override.identifier.find('*') != std::string::npos && !is_prefix(pattern_of(override));
 }
 
 }  // namespace weir::catalog

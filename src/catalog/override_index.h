@@ -16,14 +16,18 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/hash_index.h"
 #include "catalog/records.h"
+#include "catalog/text_hash.h"
 
 namespace weir::catalog {
 
@@ -35,14 +39,29 @@ class OverrideIndex {
   // Null: none matches.
   [[nodiscard]] const Override* find(std::string_view identifier) const;
 
+  // The newest of all overrides that match, in any order.
+  class Matches {
+   public:
+    void add(const Override& override);
+    [[nodiscard]] std::span<const Override* const> all() const { return {found_.data(), count_}; }
+
+   private:
+    std::array<const Override*, 8> found_{};
+    size_t count_ = 0;
+  };
+  [[nodiscard]] Matches find_newest(std::string_view identifier) const;
+  // Whether an override is neither one identifier nor a beginning and '*'.
+  [[nodiscard]] static bool is_costly(const Override& override);
+
   // Sorted by identifier.
   [[nodiscard]] std::span<const std::shared_ptr<const Override>> all() const { return all_; }
   [[nodiscard]] const Override* find_exact(std::string_view identifier) const;
 
   // Why there is no place for one more override; empty: there is. A look-up may have to try all
-  // overrides with a part between two '*'.
+  // overrides with a part between two '*', and all pairs of the lengths of a beginning and an end.
   static constexpr size_t kMost = 100'000;
-  static constexpr size_t kMostWithMiddle = 10'000;
+  static constexpr size_t kMostWithMiddle = 200;
+  static constexpr size_t kMostLengths = 256;
   [[nodiscard]] std::string refusal_of(std::string_view identifier) const;
 
  private:
@@ -100,7 +119,8 @@ class OverrideIndex {
   // Patterns with something between two '*', by the longest such part.
   struct Middles {
     std::vector<uint16_t> lengths;
-    std::unordered_map<std::string_view, std::vector<const Pattern*>> by_part;
+    std::unordered_map<std::string_view, std::vector<const Pattern*>, TextHash, std::equal_to<>>
+        by_part;
     // Which first bytes of a part exist, in most cases without a look-up.
     size_t prefix = 0;
     std::array<uint64_t, 64> seen{};
@@ -108,7 +128,8 @@ class OverrideIndex {
   // The patterns with one beginning and one end.
   struct Leaf {
     std::string_view end;
-    const Pattern* plain = nullptr;  // without middle parts
+    const Pattern* plain = nullptr;                  // without middle parts
+    std::vector<const Pattern*> less_specific = {};  // "a**b" beside "a*b"
     std::unique_ptr<Middles> middles = nullptr;
   };
   struct Beginning {
@@ -130,22 +151,30 @@ class OverrideIndex {
   void add(const Pattern& pattern);
   // The longest of the overrides that are a beginning and '*'.
   [[nodiscard]] const Override* find_prefix(std::string_view identifier) const;
-  // The most specific of the other wildcards.
-  [[nodiscard]] const Pattern* find_pattern(std::string_view identifier) const;
+  // Which matches a search wants: the most specific, or all.
+  class MostSpecific;
+  class Every;
+  // Searches the wildcards that are not only a beginning and '*'.
+  template <typename Wanted>
+  void find_patterns(std::string_view identifier, Wanted& wanted) const;
   [[nodiscard]] Leaf& leaf_of(const Pattern& pattern);
-  // Sets `best` to the most specific match of a leaf, if it is more specific.
-  static void find_in(const Leaf& leaf, std::string_view text, const Pattern*& best);
+  template <typename Wanted>
+  static void find_in(const Leaf& leaf, std::string_view text, Wanted& wanted);
   static void add_middle(Middles& middles, const Pattern& pattern);
-  // Sets `best` to the most specific match in `middles`, if it is more specific.
-  static void find_middle(const Middles& middles, std::string_view text, const Pattern*& best);
+  template <typename Wanted>
+  static void find_middle(const Middles& middles, std::string_view text, Wanted& wanted);
 
   std::vector<std::shared_ptr<const Override>> all_;
   Table exact_;             // all, by the whole identifier
   bool has_plain_ = false;  // some have no '*'
   Table prefixes_;          // by the part before the '*'
   std::vector<uint16_t> prefix_lengths_;
+  // "a**" and the like, by the override in `prefixes_` that matches the same.
+  std::unordered_map<const Override*, std::vector<const Override*>> less_specific_;
   // The other wildcards.
   std::vector<Pattern> patterns_;
+  size_t with_middle_ = 0;
+  std::set<std::pair<size_t, size_t>> lengths_;  // of their beginnings and ends
   std::vector<uint16_t> begin_lengths_;
   base::HashIndex<Beginning> by_begin_;
 };

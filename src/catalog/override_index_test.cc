@@ -101,8 +101,73 @@ TEST(OverrideIndex, FindsWhatTheDefinitionSays) {
     for (int i = 0; i < 100; ++i) {
       const std::string text = word(i % 4 == 0 ? "abc*" : "abc", 10);
       ASSERT_EQ(found_in(index, text), naive(identifiers, text)) << text;
+      const auto count = std::ranges::count_if(
+          identifiers, [&](const std::string& each) { return matches(each, text); });
+      const OverrideIndex::Matches found = index.find_newest(text);
+      ASSERT_EQ(found.all().size(), std::min<size_t>(static_cast<size_t>(count), 8)) << text;
+      for (const Override* const each : found.all()) {
+        ASSERT_TRUE(matches(each->identifier, text)) << each->identifier << " " << text;
+      }
     }
   }
+}
+
+TEST(OverrideIndex, FindsPartsOfManyLengthsThatOccurInManyPlaces) {
+  std::vector<std::string> identifiers;
+  for (size_t length = 1; length <= 150; ++length) {
+    identifiers.push_back("*" + std::string(length, 'a') + "*");
+    identifiers.push_back("*" + std::string(length, 'a') + "b*");
+  }
+  const OverrideIndex index = index_of(identifiers);
+  EXPECT_EQ(found_in(index, std::string(500, 'a')), "*" + std::string(150, 'a') + "*");
+  EXPECT_EQ(found_in(index, std::string(99, 'a') + "c"), "*" + std::string(99, 'a') + "*");
+  EXPECT_EQ(found_in(index, std::string(500, 'a') + "b"), "*" + std::string(150, 'a') + "b*");
+  EXPECT_EQ(found_in(index, std::string(500, 'b')), "none");
+  EXPECT_EQ(index.find_newest(std::string(500, 'a')).all().size(), 8U);
+}
+
+TEST(OverrideIndex, RefusesMorePartsBetweenStarsThanItCanTry) {
+  std::vector<std::string> identifiers;
+  for (size_t i = 0; i < OverrideIndex::kMostWithMiddle; ++i) {
+    identifiers.push_back("*-" + std::to_string(i) + "-*");
+  }
+  const OverrideIndex index = index_of(identifiers);
+  EXPECT_NE(index.refusal_of("*-more-*"), "");
+  EXPECT_EQ(index.refusal_of("*-7-*"), "") << "it exists";
+  EXPECT_EQ(index.refusal_of("more*"), "");
+  EXPECT_EQ(index.refusal_of("*more"), "");
+  EXPECT_EQ(index.refusal_of("more"), "");
+  identifiers.pop_back();
+  EXPECT_EQ(index_of(identifiers).refusal_of("*-more-*"), "");
+}
+
+TEST(OverrideIndex, RefusesMoreLengthsThanItCanTry) {
+  std::vector<std::string> identifiers;
+  for (size_t i = 0; i < OverrideIndex::kMostLengths; ++i) {
+    identifiers.push_back(std::string(i % 16, 'b') + "*" + std::string(1 + i / 16, 'e'));
+  }
+  const OverrideIndex index = index_of(identifiers);
+  EXPECT_NE(index.refusal_of("b*" + std::string(17, 'e')), "");
+  EXPECT_NE(index.refusal_of("b*m*"), "");
+  EXPECT_EQ(index.refusal_of("x*xx"), "") << "other bytes of a known length";
+  EXPECT_EQ(index.refusal_of("more*"), "") << "only a beginning";
+  EXPECT_EQ(index.refusal_of("more"), "");
+}
+
+TEST(OverrideIndex, FindsTheNewestThatMatch) {
+  std::vector<std::shared_ptr<const Override>> overrides;
+  int64_t time = 0;
+  for (const char* const each : {"alice", "a*", "al*", "*", "a**", "*e", "**e", "a*c*", "al*e"}) {
+    overrides.push_back(std::make_shared<Override>(
+        Override{.identifier = each, .since = WallTime(Millis(++time))}));
+  }
+  const OverrideIndex index(std::move(overrides));
+  std::vector<std::string> found;
+  const OverrideIndex::Matches newest = index.find_newest("alice");
+  for (const Override* const each : newest.all()) found.push_back(each->identifier);
+  std::ranges::sort(found);
+  EXPECT_EQ(found,
+            (std::vector<std::string>{"*", "**e", "*e", "a*", "a**", "a*c*", "al*", "al*e"}));
 }
 
 }  // namespace

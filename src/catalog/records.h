@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,13 @@ inline constexpr size_t kMostPast = 6;
 inline constexpr Millis kPastSlack{15'000};
 [[nodiscard]] inline WallTime counts_until(WallTime changed, Millis counts_for) {
   return changed + 2 * counts_for + kPastSlack;
+}
+
+// For how long a cost counts, at most: a backlog that a burst allows drains by the limit.
+[[nodiscard]] inline Millis counts_for(Millis duration, Count limit, std::optional<Count> burst) {
+  if (limit == 0 || burst.value_or(limit) <= limit) return duration;
+  const auto times = static_cast<int64_t>(std::min<Count>(*burst / limit + 1, 1 << 20));
+  return std::min(kMaxDuration, times * duration);
 }
 
 struct Namespace {

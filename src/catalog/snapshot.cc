@@ -10,11 +10,11 @@ namespace weir::catalog {
 
 namespace {
 
-// The longest duration of an override, present and past.
-Millis longest_of(const Override& override) {
+// Until when something counts by a deleted override, or by what it was before.
+WallTime ended_counts_until(const Override& override) {
   Millis longest = override.duration;
   for (const PastDuration& each : override.past) longest = std::max(longest, each.duration);
-  return longest;
+  return counts_until(override.since, counts_for(longest, override.limit, override.burst));
 }
 
 std::shared_ptr<const OverrideIndex> index_of(
@@ -82,6 +82,7 @@ SnapshotBuilder::SnapshotBuilder() {
 void SnapshotBuilder::clear() {
   revision_ = 0;
   revisions_.clear();
+  deleted_.clear();
   newest_ = {};
   workspaces_.clear();
   keys_.clear();
@@ -171,8 +172,13 @@ void SnapshotBuilder::apply(const Namespace& ns) {
 void SnapshotBuilder::apply(const Override& override) {
   mark(override.workspace, override.namespace_id);
   NamespaceState& state = namespaces_[override.workspace][override.namespace_id];
-  state.overrides_changed = true;
+  state.overrides_changed = state.ended_changed = true;
   newest_ = std::max(newest_, override.since);
+  if (override.deleted) {
+    deleted_[override.id] = override.since;
+  } else {
+    deleted_.erase(override.id);
+  }
   state.overrides.erase(override.id);
   state.ended.erase(override.id);
   auto& known = override.deleted ? state.ended : state.overrides;
@@ -187,9 +193,20 @@ void SnapshotBuilder::apply(const Reset& reset) {
 }
 
 bool SnapshotBuilder::forget_resets(WallTime now) {
+  // A row that is older than the deletion does not come later than this.
+  constexpr Millis kDeletedKept{86'400'000};
+  std::erase_if(deleted_, [&](const auto& each) {
+    if (now < each.second + kDeletedKept) return false;
+    revisions_.erase(each.first);
+    return true;
+  });
   bool any = false;
   for (auto& [workspace, namespaces] : namespaces_) {
     for (auto& [id, state] : namespaces) {
+      if (drop_ended(state, now)) {
+        any = state.ended_changed = true;
+        mark(workspace, id);
+      }
       const size_t removed = std::erase_if(state.resets, [&](const auto& each) {
         if (each.second.kept_until > now) return false;
         revisions_.erase(each.first);
@@ -223,18 +240,25 @@ LimitValues SnapshotBuilder::values_of(const Namespace& record) const {
   return values;
 }
 
-// Bounds what is kept of deleted overrides.
-void SnapshotBuilder::drop_ended(NamespaceState& state) const {
+bool SnapshotBuilder::drop_ended(NamespaceState& state, WallTime now) {
   constexpr size_t kMostEnded = 10'000;
-  std::erase_if(state.ended, [&](const auto& each) {
-    return counts_until(each.second->since, longest_of(*each.second)) < newest_;
-  });
-  if (state.ended.size() <= kMostEnded) return;
-  std::vector<std::pair<WallTime, std::string>> by_time;
-  for (const auto& [id, override] : state.ended) by_time.emplace_back(override->since, id);
-  std::ranges::sort(by_time);
-  by_time.resize(by_time.size() - kMostEnded);
-  for (const auto& [since, id] : by_time) state.ended.erase(id);
+  constexpr size_t kMostEndedCostly = 200;
+  const size_t before = state.ended.size();
+  std::erase_if(state.ended,
+                [&](const auto& each) { return ended_counts_until(*each.second) < now; });
+  const auto keep_newest = [&](size_t most, const auto& of) {
+    std::vector<std::pair<WallTime, std::string>> by_time;
+    for (const auto& [id, override] : state.ended) {
+      if (of(*override)) by_time.emplace_back(override->since, id);
+    }
+    if (by_time.size() <= most) return;
+    std::ranges::sort(by_time);
+    by_time.resize(by_time.size() - most);
+    for (const auto& [since, id] : by_time) state.ended.erase(id);
+  };
+  keep_newest(kMostEndedCostly, OverrideIndex::is_costly);
+  keep_newest(kMostEnded, [](const Override&) { return true; });
+  return state.ended.size() != before;
 }
 
 std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& state,
@@ -251,15 +275,17 @@ std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& st
   }
   if (before != nullptr && !state.overrides_changed) {
     view->overrides = before->overrides;
+  } else {
+    view->overrides = index_of(state.overrides);
+  }
+  if (before != nullptr && !state.ended_changed) {
     view->ended = before->ended;
     view->ended_until = before->ended_until;
   } else {
-    drop_ended(state);
-    view->overrides = index_of(state.overrides);
+    (void)drop_ended(state, newest_);
     view->ended = index_of(state.ended);
     for (const auto& [id, override] : state.ended) {
-      view->ended_until =
-          std::max(view->ended_until, counts_until(override->since, longest_of(*override)));
+      view->ended_until = std::max(view->ended_until, ended_counts_until(*override));
     }
   }
   if (before != nullptr && !state.resets_changed) {
@@ -269,7 +295,7 @@ std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& st
     for (const auto& [id, reset] : state.resets) resets->emplace(reset.identifier, reset);
     view->resets = std::move(resets);
   }
-  state.overrides_changed = state.resets_changed = false;
+  state.overrides_changed = state.ended_changed = state.resets_changed = false;
   return view;
 }
 

@@ -20,16 +20,11 @@
 #include "catalog/override_index.h"
 #include "catalog/permissions.h"
 #include "catalog/records.h"
+#include "catalog/text_hash.h"
 
 namespace weir::catalog {
 
-// A hash for maps that are looked up by views.
-struct TextHash {
-  using is_transparent = void;
-  [[nodiscard]] size_t operator()(std::string_view text) const {
-    return std::hash<std::string_view>()(text);
-  }
-};
+// A map that is looked up by views.
 template <typename Value>
 using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
 
@@ -96,8 +91,11 @@ class SnapshotBuilder {
   void configure(ConfiguredNamespaces configured, WallTime now = {});
   // The rows of earlier calls are forgotten.
   void clear();
-  // Removes the resets that are kept until `now` or less. True: there were some.
+  // Removes the resets that are kept until `now` or less, and what is known of deleted overrides
+  // that no longer count. True: the next snapshot differs.
   bool forget_resets(WallTime now);
+  // How many ids it remembers, for tests.
+  [[nodiscard]] size_t known_ids() const { return revisions_.size(); }
 
   [[nodiscard]] std::shared_ptr<const Snapshot> build();
 
@@ -109,6 +107,7 @@ class SnapshotBuilder {
     std::map<std::string, std::shared_ptr<const Override>> ended;      // deleted lately, by id
     std::map<std::string, Reset> resets;                               // by id
     bool overrides_changed = true;
+    bool ended_changed = true;
     bool resets_changed = true;
   };
   void apply(const Workspace& workspace);
@@ -120,11 +119,14 @@ class SnapshotBuilder {
   void mark(const std::string& workspace, const std::string& namespace_id);
   [[nodiscard]] std::shared_ptr<const NamespaceView> view_of(NamespaceState& state,
                                                              const NamespaceView* before) const;
-  void drop_ended(NamespaceState& state) const;
+  // Removes those that do not count at `now`, and the oldest of too many. True: there were some.
+  static bool drop_ended(NamespaceState& state, WallTime now);
   [[nodiscard]] LimitValues values_of(const Namespace& record) const;
 
   uint64_t revision_ = 0;
   std::unordered_map<std::string, uint64_t> revisions_;  // of the records, by id
+  // Deleted overrides, by id, and when they were deleted.
+  std::unordered_map<std::string, WallTime> deleted_;
   WallTime newest_{};  // the latest change of an override: a clock that needs no clock
   std::map<std::string, Workspace> workspaces_;
   std::map<std::string, std::shared_ptr<const KeyView>> keys_;  // by id

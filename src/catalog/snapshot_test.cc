@@ -170,6 +170,70 @@ TEST(Snapshot, KeepsDeletedOverridesForAsLongAsTheyCount) {
   EXPECT_EQ(ended(), 0U);
 }
 
+TEST(Snapshot, KeepsDeletedOverridesForAsLongAsTheirBurstCounts) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  Override first = override_of(ns, "first", 1);
+  first.burst = 100;
+  first.since = WallTime(Millis(1'000'000));
+  first.deleted = true;
+  builder.apply(at(2, first));
+  Override second = override_of(ns, "second", 1);
+  second.since = counts_until(first.since, 100 * first.duration);
+  builder.apply(at(3, second));
+  const auto snapshot = builder.build();
+  const auto* const view = snapshot->find_workspace(kWorkspace)->find("api");
+  ASSERT_NE(view->ended, nullptr);
+  EXPECT_GE(view->ended_until, second.since);
+}
+
+TEST(Snapshot, BoundsDeletedOverridesThatAreCostlyToFind) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  for (int i = 0; i < 300; ++i) {
+    Override each = override_of(ns, "*" + std::to_string(i) + "*", 1);
+    each.duration = kMaxDuration;
+    each.since = WallTime(Millis(1'000'000 + i));
+    each.deleted = true;
+    builder.apply(at(2, each));
+  }
+  const auto snapshot = builder.build();
+  const auto* const view = snapshot->find_workspace(kWorkspace)->find("api");
+  EXPECT_EQ(view->ended->all().size(), 200U);
+  EXPECT_EQ(view->ended->find_exact("*99*"), nullptr) << "the oldest";
+  EXPECT_NE(view->ended->find_exact("*100*"), nullptr);
+}
+
+TEST(Snapshot, ForgetsDeletedOverridesWithoutAnotherChange) {
+  SnapshotBuilder builder;
+  const Namespace ns = ns_named("api");
+  builder.apply(at(1, ns));
+  builder.apply(at(2, override_of(ns, "kept", 1)));
+  const size_t ids = builder.known_ids();
+  Override ended = override_of(ns, "ended", 1);
+  ended.since = WallTime(Millis(1'000'000));
+  ended.deleted = true;
+  builder.apply(at(3, ended));
+  const auto view = [&] {
+    return builder.build()->find_workspace(kWorkspace)->by_name.find("api")->second;
+  };
+  const auto before = view();
+  ASSERT_NE(before->ended, nullptr);
+  const WallTime until = counts_until(ended.since, ended.duration);
+  EXPECT_FALSE(builder.forget_resets(until));
+  EXPECT_TRUE(builder.forget_resets(until + Millis(1)));
+  EXPECT_EQ(view()->ended, nullptr);
+  EXPECT_EQ(view()->overrides, before->overrides) << "the others are not built again";
+  EXPECT_EQ(builder.known_ids(), ids + 1) << "an older row may come late";
+  ended.deleted = false;
+  builder.apply(at(2, ended));
+  EXPECT_EQ(view()->overrides->find("ended"), nullptr);
+  EXPECT_FALSE(builder.forget_resets(ended.since + Millis(86'400'000)));
+  EXPECT_EQ(builder.known_ids(), ids);
+}
+
 TEST(Snapshot, RemembersADurationThatTheFileHadBefore) {
   SnapshotBuilder builder;
   builder.configure({{"api", {.limit = 1, .duration = Millis(1000)}}});

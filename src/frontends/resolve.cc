@@ -44,19 +44,13 @@ struct Durations {
   Millis default_duration{0};  // with the values of the namespace
 };
 
-// For how long a cost counts, at most.
-Millis counts_for(const Request& request) {
-  const Count burst = request.burst.value_or(request.limit);
-  if (burst <= request.limit || request.limit == 0) return request.duration;
-  const auto times = static_cast<int64_t>(std::min<Count>(burst / request.limit + 1, 1 << 20));
-  return std::min(kMaxDuration, times * request.duration);
-}
-
 // The durations that applied before the last changes.
 class PastList {
  public:
   PastList(WallTime now, const Request& request)
-      : now_(now), present_(request.duration), counts_for_(counts_for(request)) {}
+      : now_(now),
+        present_(request.duration),
+        counts_for_(catalog::counts_for(request.duration, request.limit, request.burst)) {}
 
   // Whether what was counted before a change may count now.
   [[nodiscard]] bool is_recent(WallTime changed) const {
@@ -70,10 +64,16 @@ class PastList {
       entries_[i].until = std::max(entries_[i].until, until);
       return;
     }
-    if (count_ < entries_.size()) entries_[count_++] = {.duration = duration, .until = until};
+    if (count_ < entries_.size()) {
+      entries_[count_++] = {.duration = duration, .until = until};
+      return;
+    }
+    const auto oldest = std::ranges::min_element(entries_, {}, &catalog::PastDuration::until);
+    if (oldest->until < until) *oldest = {.duration = duration, .until = until};
   }
-  void add(const std::vector<catalog::PastDuration>& past) {
-    for (const catalog::PastDuration& each : past) add(each.duration, each.until);
+  // They applied until `latest` at most.
+  void add(const std::vector<catalog::PastDuration>& past, WallTime latest = WallTime::max()) {
+    for (const catalog::PastDuration& each : past) add(each.duration, std::min(each.until, latest));
   }
   [[nodiscard]] bool empty() const { return count_ == 0; }
   // The latest of them.
@@ -94,6 +94,31 @@ class PastList {
   std::array<catalog::PastDuration, 4 * catalog::kMostPast> entries_{};
 };
 
+// A wildcard may have taken over from others that still exist.
+void add_replaced(const catalog::OverrideIndex& overrides, const catalog::Override& present,
+                  std::string_view identifier, PastList& list) {
+  if (present.identifier == identifier) return;  // it has their durations in its past
+  const auto matches = overrides.find_newest(identifier);
+  for (const catalog::Override* const other : matches.all()) {
+    if (other == &present) continue;
+    if (other->since <= present.since) list.add(other->duration, present.since);
+    list.add(other->past, present.since);
+  }
+}
+
+void add_ended(const catalog::OverrideIndex& ended, const catalog::Override* present,
+               std::string_view identifier, PastList& list) {
+  const bool exact = present != nullptr && present->identifier == identifier;
+  const auto matches = ended.find_newest(identifier);
+  for (const catalog::Override* const each : matches.all()) {
+    // An override of this very identifier applied before and after the end of the other one.
+    if (exact && present->since <= each->since) continue;
+    if (!list.is_recent(each->since)) continue;
+    list.add(each->duration, each->since);
+    list.add(each->past);
+  }
+}
+
 void name_past(WallTime now, const Durations& before, std::string_view identifier,
                const Resolved& resolved, Request& request, Identifiers& storage) {
   const catalog::NamespaceView& ns = *resolved.ns;
@@ -105,19 +130,13 @@ void name_past(WallTime now, const Durations& before, std::string_view identifie
   if (override != nullptr && list.is_recent(override->since)) {
     list.add(before.default_duration, override->since);
     list.add(override->past);
+    add_replaced(*ns.overrides, *override, identifier, list);
   }
   if (list.is_recent(ns.record.since)) {
     list.add(ns.record.past);
     if (ns.values.duration) list.add(before.sent, ns.record.since);
   }
-  // An override of this very identifier was in force all the time.
-  const bool exact = override != nullptr && override->identifier == identifier;
-  const catalog::Override* const ended =
-      may_have_ended && !exact ? ns.ended->find(identifier) : nullptr;
-  if (ended != nullptr && list.is_recent(ended->since)) {
-    list.add(ended->duration, ended->since);
-    list.add(ended->past);
-  }
+  if (may_have_ended) add_ended(*ns.ended, override, identifier, list);
   if (!list.empty()) request.past = &storage.past.emplace_back(list.take());
 }
 

@@ -231,7 +231,75 @@ TEST_F(ResolveTest, NamesThePastOfTheMostSpecificOverride) {
   EXPECT_EQ(past(), (Past{5000, 1000})) << "again 4000";
   clock.advance(Millis(100));
   delete_override("a*");
-  EXPECT_EQ(past(), (Past{5000, 4000}));
+  EXPECT_EQ(past(), (Past{4000, 5000})) << "the latest first";
+}
+
+TEST_F(ResolveTest, NamesAWildcardThatEndedBeforeTheOverrideWasSet) {
+  write_namespace();
+  set_duration("a*", 4000);
+  clock.advance(Millis(100));
+  delete_override("a*");
+  clock.advance(Millis(100));
+  set_duration("alice", 5000);
+  EXPECT_EQ(past(), (Past{1000, 4000}));
+}
+
+TEST_F(ResolveTest, NamesNoWildcardThatEndedWhileTheOverrideApplied) {
+  write_namespace();
+  set_duration("alice", 5000);
+  clock.advance(Millis(100));
+  set_duration("a*", 4000);
+  clock.advance(Millis(100));
+  delete_override("a*");
+  EXPECT_EQ(past(), Past{1000});
+}
+
+TEST_F(ResolveTest, NamesAllDeletedOverridesThatMatch) {
+  write_namespace();
+  set_duration("alice", 5000);
+  clock.advance(Millis(100));
+  delete_override("alice");
+  clock.advance(Millis(100));
+  set_duration("a*", 4000);
+  clock.advance(Millis(100));
+  delete_override("a*");
+  EXPECT_EQ(past(), (Past{4000, 5000}));
+}
+
+TEST_F(ResolveTest, NamesAWildcardThatAMoreSpecificOneReplaced) {
+  write_namespace();
+  set_duration("al*", 4000);
+  clock.advance(Millis(100));
+  set_duration("*lice", 5000);
+  EXPECT_EQ(past(), (Past{1000, 4000}));
+  clock.advance(Millis(100));
+  set_duration("al*", 7000);
+  EXPECT_EQ(past(), (Past{1000, 4000})) << "7000 never applied";
+}
+
+TEST_F(ResolveTest, NamesThePastOfTheWildcardThatAnOverrideReplaced) {
+  write_namespace();
+  set_duration("al*", 4000);
+  clock.advance(Millis(100));
+  set_duration("al*", 6000);
+  clock.advance(Millis(100));
+  set_duration("alice", 5000);
+  EXPECT_EQ(past(), (Past{1000, 6000, 4000}));
+}
+
+TEST_F(ResolveTest, NamesADurationForAsLongAsItsBurstCounts) {
+  write_namespace();
+  const auto set = [&](int64_t ms, std::optional<Count> burst) {
+    write(catalog::set_override(
+        author_now(), ns,
+        {.identifier = "alice", .limit = 10, .duration = Millis(ms), .burst = burst},
+        view().before_override("alice")));
+  };
+  set(5000, 1000);
+  set(6000, 1000);
+  clock.advance(Millis(2 * 6000) + catalog::kPastSlack + Millis(1));
+  set(3'600'000, std::nullopt);
+  EXPECT_EQ(past(), (Past{1000, 6000, 5000}));
 }
 
 TEST_F(ResolveTest, NamesTheDurationBeforeThatOfTheNamespace) {
