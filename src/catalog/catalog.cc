@@ -283,7 +283,7 @@ void Catalog::clean() {
   cleaned_at_ = now.mono;
   (void)store_->clean(now.wall - options_.kept_deleted);
   const base::MutexLock lock(build_mutex_);
-  if (builder_.forget_resets(now.wall)) publish();
+  if (builder_.forget_expired(now.wall)) publish();
 }
 
 }  // namespace weir::catalog

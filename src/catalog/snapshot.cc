@@ -192,7 +192,7 @@ void SnapshotBuilder::apply(const Reset& reset) {
   state.resets[reset.id] = reset;
 }
 
-bool SnapshotBuilder::forget_resets(WallTime now) {
+bool SnapshotBuilder::forget_expired(WallTime now) {
   // A row that is older than the deletion does not come later than this.
   constexpr Millis kDeletedKept{86'400'000};
   std::erase_if(deleted_, [&](const auto& each) {

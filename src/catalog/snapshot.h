@@ -93,7 +93,7 @@ class SnapshotBuilder {
   void clear();
   // Removes the resets that are kept until `now` or less, and what is known of deleted overrides
   // that no longer count. True: the next snapshot differs.
-  bool forget_resets(WallTime now);
+  bool forget_expired(WallTime now);
   // How many ids it remembers, for tests.
   [[nodiscard]] size_t known_ids() const { return revisions_.size(); }
 

@@ -222,15 +222,15 @@ TEST(Snapshot, ForgetsDeletedOverridesWithoutAnotherChange) {
   const auto before = view();
   ASSERT_NE(before->ended, nullptr);
   const WallTime until = counts_until(ended.since, ended.duration);
-  EXPECT_FALSE(builder.forget_resets(until));
-  EXPECT_TRUE(builder.forget_resets(until + Millis(1)));
+  EXPECT_FALSE(builder.forget_expired(until));
+  EXPECT_TRUE(builder.forget_expired(until + Millis(1)));
   EXPECT_EQ(view()->ended, nullptr);
   EXPECT_EQ(view()->overrides, before->overrides) << "the others are not built again";
   EXPECT_EQ(builder.known_ids(), ids + 1) << "an older row may come late";
   ended.deleted = false;
   builder.apply(at(2, ended));
   EXPECT_EQ(view()->overrides->find("ended"), nullptr);
-  EXPECT_FALSE(builder.forget_resets(ended.since + Millis(86'400'000)));
+  EXPECT_FALSE(builder.forget_expired(ended.since + Millis(86'400'000)));
   EXPECT_EQ(builder.known_ids(), ids);
 }
 
@@ -346,12 +346,12 @@ TEST(Snapshot, ForgetsResetsThatHaveExpired) {
     return view.resets ? view.resets->size() : 0;
   };
   EXPECT_EQ(resets(), 2U);
-  EXPECT_FALSE(builder.forget_resets(WallTime(Millis(9))));
-  EXPECT_TRUE(builder.forget_resets(WallTime(Millis(10))));
+  EXPECT_FALSE(builder.forget_expired(WallTime(Millis(9))));
+  EXPECT_TRUE(builder.forget_expired(WallTime(Millis(10))));
   EXPECT_EQ(resets(), 1U);
-  EXPECT_TRUE(builder.forget_resets(WallTime(Millis(20))));
+  EXPECT_TRUE(builder.forget_expired(WallTime(Millis(20))));
   EXPECT_EQ(resets(), 0U);
-  EXPECT_FALSE(builder.forget_resets(WallTime(Millis(99))));
+  EXPECT_FALSE(builder.forget_expired(WallTime(Millis(99))));
 }
 
 }  // namespace
