@@ -12,12 +12,13 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint64_t kNoticeFormat = 1;
+constexpr uint64_t kNoticeFormat = 3;
 constexpr uint64_t kStateFormat = 1;
 constexpr uint64_t kSurvivorFormat = 2;  // records also hold notices
 static_assert(kSurvivorFormat != kNoticeFormat);
 // A list with more elements than the message has bytes is not valid.
 constexpr size_t kMaxReserved = 4096;
+constexpr uint64_t kChangesAtATime = 64;
 
 void add(ByteWriter& writer, const SyncRules& rules) {
   writer.add(static_cast<uint64_t>(rules.policy));
@@ -133,12 +134,25 @@ auto read_list(ByteReader& reader, Read read) {
   return list;
 }
 
-void skip_counts(ByteReader& reader) {
-  const uint64_t size = reader.number();
-  for (uint64_t i = 0; i < size && reader.ok(); ++i) {
-    (void)reader.text();
-    for (int number = 0; number < 4; ++number) (void)reader.number();
+// False: some are not valid.
+bool read_changes(ByteReader& reader, uint64_t count, const WantedTuples& wanted,
+                  std::vector<TupleChange>& changes) {
+  std::vector<std::string_view> tuples;
+  std::vector<std::string_view> counts;  // of each tuple
+  for (uint64_t i = 0; i < count && reader.ok(); ++i) {
+    tuples.push_back(reader.text());
+    counts.push_back(reader.text());
   }
+  if (!reader.ok()) return false;
+  const std::vector<bool> kept = wanted ? wanted(tuples) : std::vector<bool>(tuples.size(), true);
+  for (size_t i = 0; i < tuples.size(); ++i) {
+    if (!kept[i]) continue;
+    ByteReader each(counts[i]);
+    changes.push_back({.tuple = std::string(tuples[i]),
+                       .counts = read_list(each, [&] { return read_count(each); })});
+    if (!each.at_end()) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -166,14 +180,17 @@ std::string encode(const BridgeNotice& notice) {
   writer.add_signed(notice.fleet_age.count());
   writer.add(notice.changes.size());
   for (const TupleChange& change : notice.changes) {
+    ByteWriter counts;
+    counts.add(change.counts.size());
+    for (const RegionCount& count : change.counts) add(counts, count);
     writer.add(std::string_view(change.tuple));
-    writer.add(change.counts.size());
-    for (const RegionCount& count : change.counts) add(writer, count);
+    // As a string, so that a process that does not want them can skip them.
+    writer.add(std::string_view(counts.take()));
   }
   return writer.take();
 }
 
-std::optional<BridgeNotice> decode_notice(std::string_view bytes, const WantedTuple& wanted) {
+std::optional<BridgeNotice> decode_notice(std::string_view bytes, const WantedTuples& wanted) {
   Values values(bytes);
   ByteReader& reader = values.reader();
   if (reader.number() != kNoticeFormat) return std::nullopt;
@@ -196,16 +213,10 @@ std::optional<BridgeNotice> decode_notice(std::string_view bytes, const WantedTu
   regions.doublings.insert(doublings.begin(), doublings.end());
   notice.import_age = values.span();
   notice.fleet_age = values.span();
-  std::string tuple;
-  const uint64_t changes = reader.number();
-  for (uint64_t i = 0; i < changes && reader.ok(); ++i) {
-    tuple = reader.text();
-    if (wanted && !wanted(tuple)) {
-      skip_counts(reader);
-      continue;
-    }
-    notice.changes.push_back(
-        {.tuple = tuple, .counts = read_list(reader, [&] { return read_count(reader); })});
+  for (uint64_t left = reader.number(); left > 0 && reader.ok();) {
+    const uint64_t count = std::min(left, kChangesAtATime);
+    if (!read_changes(reader, count, wanted, notice.changes)) return std::nullopt;
+    left -= count;
   }
   if (!values.all_valid()) return std::nullopt;
   return notice;

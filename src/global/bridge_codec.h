@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -70,11 +71,13 @@ struct SurvivorRecord {
 [[nodiscard]] std::string encode(const SurvivorRecord& record);
 [[nodiscard]] std::string encode(const BridgeNotice& notice);
 [[nodiscard]] std::string encode(const BridgeState& state);
+// Which of some tuples are wanted. It gets many at once, because it looks for each of them in a
+// large table.
+using WantedTuples = std::function<std::vector<bool>(std::span<const std::string_view> tuples)>;
 // Changes of tuples that are not wanted are left out; most tuples of a notice are of no interest to
 // a process.
-using WantedTuple = std::function<bool(const std::string& tuple)>;
 [[nodiscard]] std::optional<BridgeNotice> decode_notice(std::string_view bytes,
-                                                        const WantedTuple& wanted = nullptr);
+                                                        const WantedTuples& wanted = nullptr);
 [[nodiscard]] std::optional<SurvivorRecord> decode_survivor(std::string_view bytes);
 [[nodiscard]] std::optional<BridgeState> decode_state(std::string_view bytes);
 

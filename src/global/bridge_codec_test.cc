@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <limits>
+#include <span>
 #include <string>
 
 #include "base/byte_codec.h"
@@ -61,10 +62,47 @@ TEST(BridgeCodec, DecodesWhatItEncoded) {
   ASSERT_GT(some.changes.size(), 1U);
   const std::string unwanted = some.changes.front().tuple;
   some.changes.erase(some.changes.begin());
-  const auto wanted = [&](const std::string& tuple) { return tuple != unwanted; };
+  const auto wanted = [&](std::span<const std::string_view> tuples) {
+    std::vector<bool> are;
+    for (const std::string_view tuple : tuples) are.push_back(tuple != unwanted);
+    return are;
+  };
   EXPECT_EQ(decode_notice(encode(rich_notice()), wanted), some);
   EXPECT_EQ(decode_state(encode(rich_state())), rich_state());
   EXPECT_EQ(decode_state(encode(BridgeState{})), BridgeState{});
+}
+
+TEST(BridgeCodec, DecodesTheWantedOnesOfManyChanges) {
+  BridgeNotice notice;
+  BridgeNotice expected;
+  for (int i = 0; i < 1000; ++i) {
+    TupleChange change{.tuple = std::to_string(i),
+                       .counts = std::vector<RegionCount>(i % 4, {.region = "eu", .sequence = i})};
+    if (i % 3 == 0) expected.changes.push_back(change);
+    notice.changes.push_back(std::move(change));
+  }
+  size_t asked = 0;
+  const auto wanted = [&](std::span<const std::string_view> tuples) {
+    std::vector<bool> are;
+    for (const std::string_view tuple : tuples) {
+      EXPECT_EQ(tuple, notice.changes[asked].tuple);
+      are.push_back(asked++ % 3 == 0);
+    }
+    return are;
+  };
+  EXPECT_EQ(decode_notice(encode(notice), wanted), expected);
+  EXPECT_EQ(asked, notice.changes.size());
+}
+
+// The counts of a tuple are a string in the message, with a length of its own.
+TEST(BridgeCodec, RefusesCountsThatDoNotFillTheirLength) {
+  BridgeNotice notice;
+  notice.changes = {{.tuple = "a", .counts = {{.region = "eu"}}}};
+  std::string bytes = encode(notice);
+  const size_t length = bytes.rfind('a') + 1;
+  ASSERT_EQ(static_cast<size_t>(bytes[length]), bytes.size() - length - 1);
+  ++bytes[length];
+  EXPECT_FALSE(decode_notice(bytes + '\0'));
 }
 
 TEST(BridgeCodec, RefusesEveryPrefixAndEveryExtension) {

@@ -105,9 +105,9 @@ Count OriginTuple::remaining(Count limit) const {
 PublishReason OriginTuple::reason(int64_t sequence) const {
   const Count limit = smallest_limit();
   if (limit == 0) return PublishReason::kNone;  // no process of this region counted here
-  const LedgerKey key = ledger_key_of(tuple_);
   const bool over = sequence < current_;
-  const uint32_t doublings = regions_.doublings_of({.workspace = key.workspace, .ns = key.ns});
+  const uint32_t doublings =
+      regions_.doublings.empty() ? 0 : regions_.doublings_of(tenant_of(tuple_));
   const CellUsage usage{
       .counted = counted(sequence),
       .published = published(sequence),

@@ -6,6 +6,16 @@
 #include "memory/tuple_key.h"
 
 namespace weir::global {
+namespace {
+
+// The bytes of the names, and the duration.
+bool are_valid(size_t workspace, size_t ns, size_t identifier, Millis duration) {
+  const auto is_name = [](size_t bytes) { return bytes > 0 && bytes <= kMaxNameBytes; };
+  return workspace <= kMaxNameBytes && is_name(ns) && is_name(identifier) &&
+         duration >= kMinDuration && duration <= kMaxDuration;
+}
+
+}  // namespace
 
 LedgerKey ledger_key_of(const std::string& tuple) {
   memory::KeyNames names = memory::names_of(tuple);
@@ -42,19 +52,16 @@ Request request_of(const LedgerKey& key) {
 }
 
 bool is_valid(const LedgerKey& key) {
-  const auto is_name = [](const std::string& name) {
-    return !name.empty() && name.size() <= kMaxNameBytes;
-  };
-  return key.workspace.size() <= kMaxNameBytes && is_name(key.ns) && is_name(key.identifier) &&
-         key.duration >= kMinDuration && key.duration <= kMaxDuration;
+  return are_valid(key.workspace.size(), key.ns.size(), key.identifier.size(), key.duration);
 }
 
-bool is_window_tuple(const std::string& bytes) {
+bool is_window_tuple(std::string_view bytes) {
   if (bytes.size() < sizeof(memory::KeyHeader::word)) return false;
   const memory::KeyHeader header = memory::header_of(bytes);
   return header.cell_class() == memory::CellClass::kWindow &&
          bytes.size() == sizeof header.word + header.words() * sizeof(uint64_t) &&
-         is_valid(ledger_key_of(bytes));
+         are_valid(header.workspace_bytes(), header.namespace_bytes(), header.identifier_bytes(),
+                   header.duration());
 }
 
 }  // namespace weir::global

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "global/regions.h"
 #include "weir/ledger.h"
@@ -19,6 +20,6 @@ namespace weir::global {
 // Whether some valid request has this key. Another region may write anything into the ledger.
 [[nodiscard]] bool is_valid(const LedgerKey& key);
 // Whether the bytes, which a store returned, encode a valid tuple of the window class.
-[[nodiscard]] bool is_window_tuple(const std::string& bytes);
+[[nodiscard]] bool is_window_tuple(std::string_view bytes);
 
 }  // namespace weir::global

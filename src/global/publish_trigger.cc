@@ -88,14 +88,16 @@ void PublishTrigger::evaluate_timers(Instant now) {
 void PublishTrigger::schedule(SharedTuple& entry, MonoTime when) {
   // The end of one window, computed at two times, differs by a little.
   constexpr Millis kTolerance{5};
-  if (entry.timer && (*entry.timer)->first <= when + kTolerance) return;
+  if (entry.timer_expires <= when + kTolerance) return;
   cancel_timer(entry);
   entry.timer = timers_.emplace(when, &entry);
+  entry.timer_expires = when;
 }
 
 void PublishTrigger::cancel_timer(SharedTuple& entry) {
   if (entry.timer) timers_.erase(*entry.timer);
   entry.timer.reset();
+  entry.timer_expires = MonoTime::max();
 }
 
 // An entry lives no longer than its tuple: the origin has the counts of both.
@@ -302,7 +304,7 @@ void PublishTrigger::make_due(const Tuple& tuple, SharedWindow& window, Due due)
 void PublishTrigger::note_waiting(MonoTime now, const SharedTuple& entry, SharedWindow& window) {
   if (window.waits_since) return;
   window.waits_since = now;
-  waiting_.push_back({entry.tuple, window.sequence});
+  waiting_.push_back({.cell = {entry.tuple, window.sequence}, .since = now});
 }
 
 void PublishTrigger::forget_due() {
@@ -336,20 +338,30 @@ void PublishTrigger::make_all_due(Instant now) {
   });
 }
 
+// A cell takes about 0.2 us: at most two percent of the time.
+Nanos PublishTrigger::recount_pause() const {
+  constexpr size_t kFew = 1000;
+  if (waiting_.size() < kFew) return Nanos(0);
+  return std::min<Nanos>(std::chrono::microseconds(10) * waiting_.size(), std::chrono::seconds(1));
+}
+
+const std::set<Tenant>& PublishTrigger::late(Instant now) {
+  static const std::set<Tenant> kNone;
+  const bool maybe =
+      !waiting_.empty() && now.mono - waiting_.front().since + recount_pause() > kMaxInFlight;
+  return maybe ? waiting(now).late : kNone;
+}
+
 const PublishTrigger::Waiting& PublishTrigger::waiting(Instant now) {
   if (now.mono < count_again_at_) return counted_;
-  // A cell takes about 0.2 us: at most two percent of the time.
-  constexpr size_t kFew = 1000;
-  const Nanos pause = waiting_.size() < kFew
-                          ? Nanos(0)
-                          : std::min<Nanos>(std::chrono::microseconds(10) * waiting_.size(),
-                                            std::chrono::seconds(1));
+  const Nanos pause = recount_pause();
   count_again_at_ = now.mono + pause;
   counted_ = {};
   const base::MutexLock lock(shared_.mutex());
-  std::vector<CellId> still_waiting;
+  std::vector<WaitingCell> still_waiting;
   const std::string* late = nullptr;  // the last tuple that was late
-  for (CellId& cell : waiting_) {
+  for (WaitingCell& each : waiting_) {
+    const CellId& cell = each.cell;
     SharedTuple* const entry = shared_.find({cell.tuple, tuples_.hash});
     SharedWindow* const window = entry == nullptr ? nullptr : entry->find(cell.sequence);
     if (window == nullptr || !window->waits_since) continue;
@@ -369,7 +381,7 @@ const PublishTrigger::Waiting& PublishTrigger::waiting(Instant now) {
       counted_.late.insert(tenant_of(entry->tuple));
       late = &entry->tuple;
     }
-    still_waiting.push_back(std::move(cell));
+    still_waiting.push_back(std::move(each));
   }
   waiting_ = std::move(still_waiting);
   return counted_;

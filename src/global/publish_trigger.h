@@ -69,6 +69,8 @@ class PublishTrigger {
     std::set<Tenant> late = {};
   };
   [[nodiscard]] const Waiting& waiting(Instant now);
+  // The same as waiting().late. Counts nothing if no cell waits for so long.
+  [[nodiscard]] const std::set<Tenant>& late(Instant now);
 
   // Cells with a reason to publish for which there was no memory, and when the last one was
   // skipped. The next charge, refusal or change evaluates such a tuple again.
@@ -118,8 +120,14 @@ class PublishTrigger {
   const Regions& regions_;
   SharedTupleTimers timers_;
   std::vector<regional::DueCell> due_;
-  std::vector<CellId> waiting_;  // asked of the bridge, and not known to be published
-  Waiting counted_;              // of `waiting_`
+  struct WaitingCell {
+    CellId cell;
+    MonoTime since{};  // or later, if it was published and became due again
+  };
+  [[nodiscard]] Nanos recount_pause() const;
+  // Asked of the bridge, and not known to be published; the first one has waited longest.
+  std::vector<WaitingCell> waiting_;
+  Waiting counted_;  // of `waiting_`
   MonoTime count_again_at_{};
   size_t scan_at_ = ~size_t{0};
   Skipped skipped_;

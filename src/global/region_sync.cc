@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -277,16 +278,34 @@ void RegionSync::on_message(Instant now, const BridgeMessage& message) {
     make_all_stale();
   }
   last_message_ = message.number;
-  const auto notice = decode_notice(message.body, [this](const std::string& tuple) {
-    if (!is_window_tuple(tuple)) return false;
-    const epoch::Guard guard;
-    return static_cast<bool>(tuples_->table.find(memory::TupleKey(tuple, tuples_->hash)));
-  });
+  const auto notice = decode_notice(
+      message.body, [this](std::span<const std::string_view> tuples) { return serves(tuples); });
   if (!notice) return;
   if (!is_bridge(now)) regions_ = notice->regions;
   imported_at_ = std::max(imported_at_, now.mono - Nanos(notice->import_age));
   fleet_known_at_ = std::max(fleet_known_at_, now.mono - Nanos(notice->fleet_age));
   for (const TupleChange& change : notice->changes) merge(now, change);
+}
+
+// Which of these tuples are in the table. All are looked up at the same time.
+std::vector<bool> RegionSync::serves(std::span<const std::string_view> tuples) const {
+  const memory::Table& table = tuples_->table;
+  std::vector<uint64_t> hashes(tuples.size());
+  std::vector<bool> found(tuples.size());
+  for (size_t i = 0; i < tuples.size(); ++i) {
+    found[i] = is_window_tuple(tuples[i]);
+    if (!found[i]) continue;
+    hashes[i] = memory::TupleKey(tuples[i], tuples_->hash).hash();
+    table.prefetch_control(hashes[i]);
+  }
+  const epoch::Guard guard;
+  for (size_t i = 0; i < tuples.size(); ++i) {
+    if (found[i]) (void)table.prefetch_slot<std::memory_order_relaxed>(hashes[i]);
+  }
+  for (size_t i = 0; i < tuples.size(); ++i) {
+    if (found[i]) found[i] = bool(table.find(memory::TupleKey(tuples[i], tuples_->hash)));
+  }
+  return found;
 }
 
 // With other inputs of the rule, counts may have a reason to be published that had none.

@@ -15,6 +15,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/atomic.h"
@@ -64,6 +66,7 @@ class RegionSync final : public regional::RegionCountsHandler {
   void notify(Instant now, std::vector<TupleChange> changes);
   void subscribe(BridgeStore& store);
   void on_message(Instant now, const BridgeMessage& message);
+  [[nodiscard]] std::vector<bool> serves(std::span<const std::string_view> tuples) const;
   void evaluate_all_after_change();
   void merge(Instant now, const TupleChange& change);
   void make_all_stale();

@@ -92,7 +92,7 @@ uint64_t RegionSync::usual_ppm(uint32_t doublings) const {
 // The most that this region may have unpublished, as far as this process can tell. Counts that wait
 // too long or that the origin does not have count as a whole limit.
 RegionSync::Report RegionSync::report(Instant now) {
-  std::set<Tenant> late = trigger_.waiting(now).late;
+  std::set<Tenant> late = trigger_.late(now);
   const bool evicts = tuples_->evicted.live_until() > now.wall;
   // Without an origin, what a former process had not published died with it.
   const bool lost_alone =

@@ -11,7 +11,7 @@ std::string encode_key(KeyHeader header, const uint64_t* words) {
   return out;
 }
 
-KeyHeader header_of(const std::string& encoded) {
+KeyHeader header_of(std::string_view encoded) {
   KeyHeader header;
   std::memcpy(&header.word, encoded.data(), sizeof header.word);
   return header;
@@ -31,7 +31,7 @@ KeyNames names_of(KeyHeader header, const void* words) {
   return names;
 }
 
-KeyNames names_of(const std::string& encoded) {
+KeyNames names_of(std::string_view encoded) {
   return names_of(header_of(encoded), encoded.data() + sizeof(KeyHeader::word));
 }
 
@@ -41,10 +41,10 @@ TupleKey::TupleKey(KeyHeader header, const void* words, const base::KeyedHash& h
   hash_ = hash(words_.data(), word_count_, header_.word);
 }
 
-TupleKey::TupleKey(const std::string& encoded, const base::KeyedHash& hash)
+TupleKey::TupleKey(std::string_view encoded, const base::KeyedHash& hash)
     : TupleKey(header_of(encoded), encoded.data() + sizeof(KeyHeader::word), hash) {}
 
-bool TupleKey::is(const std::string& encoded) const {
+bool TupleKey::is(std::string_view encoded) const {
   return header_of(encoded).word == header_.word &&
          std::memcmp(encoded.data() + sizeof header_.word, words(),
                      word_count_ * sizeof(uint64_t)) == 0;

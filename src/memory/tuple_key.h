@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/inline.h"
 #include "base/keyed_hash.h"
@@ -57,7 +58,7 @@ static_assert(kMaxNameBytes < 1024);
 
 // The canonical encoding for stores outside the process: equal bytes mean equal tuples.
 [[nodiscard]] std::string encode_key(KeyHeader header, const uint64_t* words);
-[[nodiscard]] KeyHeader header_of(const std::string& encoded);
+[[nodiscard]] KeyHeader header_of(std::string_view encoded);
 
 struct KeyNames {
   std::string workspace;
@@ -66,7 +67,7 @@ struct KeyNames {
 };
 // The names in the words of a key, which need not be aligned.
 [[nodiscard]] KeyNames names_of(KeyHeader header, const void* words);
-[[nodiscard]] KeyNames names_of(const std::string& encoded);
+[[nodiscard]] KeyNames names_of(std::string_view encoded);
 
 // Built on the caller's stack from a valid request; holds its own copy of the names.
 class TupleKey {
@@ -78,7 +79,7 @@ class TupleKey {
   void assign(const Request& request, const base::KeyedHash& hash);
   // From the key in a slot, or from its encoding.
   TupleKey(KeyHeader header, const void* words, const base::KeyedHash& hash);
-  TupleKey(const std::string& encoded, const base::KeyedHash& hash);
+  TupleKey(std::string_view encoded, const base::KeyedHash& hash);
 
   [[nodiscard]] KeyHeader header() const { return header_; }
   [[nodiscard]] const uint64_t* words() const { return words_.data(); }
@@ -86,7 +87,7 @@ class TupleKey {
   [[nodiscard]] uint64_t hash() const { return hash_; }
 
   [[nodiscard]] std::string encoded() const { return encode_key(header_, words()); }
-  [[nodiscard]] bool is(const std::string& encoded) const;
+  [[nodiscard]] bool is(std::string_view encoded) const;
 
   // Some total order, the same in every thread.
   friend bool operator<(const TupleKey& a, const TupleKey& b);
