@@ -235,6 +235,15 @@ void Table::free_up(const Buckets& buckets, WallTime now) {
   if (!freed && victim != slots()) evict(victim);
 }
 
+// Without the lock: most tuples that are swept have not expired.
+bool Table::may_expire(size_t index, WallTime now) const {
+  const uint8_t state = control(index);
+  if (state == kEmpty || state == kRetired) return false;
+  const epoch::Guard guard;
+  const Tuple tuple = at(static_cast<uint32_t>(index));
+  return tuple && expires_at(tuple) <= now;
+}
+
 // Checks again after the freeze, when no admission can change the tuple any more.
 bool Table::expire(size_t index, WallTime now) {
   // The origin does not know all that was admitted: the tuple waits for it for a while.
@@ -290,17 +299,21 @@ void Table::reclaim(size_t index) {
 }
 
 size_t Table::sweep(WallTime now, size_t slots) {
+  constexpr size_t kAhead = 8;
   const size_t all = this->slots();
-  const size_t call = slots % all;
+  const auto after = [all](size_t index) { return index + 1 == all ? 0 : index + 1; };
+  size_t index = sweep_at_.fetch_add(slots, std::memory_order_relaxed) % all;
+  // What the call before this one retired.
+  size_t retired = (index + all - slots % all) % all;
   size_t swept = 0;
-  for (; slots > 0; --slots) {
-    const size_t index = sweep_at_.fetch_add(1, std::memory_order_relaxed) % all;
-    reclaim((index + all - call) % all);
-    const uint8_t state = control(index);
-    if (state == kEmpty || state == kRetired) continue;
+  for (; slots > 0; --slots, index = after(index), retired = after(retired)) {
+    reclaim(retired);
+    const size_t soon = index + kAhead < all ? index + kAhead : index;
+    if (control(soon) != kEmpty) prefetch_at(soon);
+    if (!may_expire(index, now)) continue;
     const base::MutexLock lock(stripes_[index / kBucketSlots % kStripes]);
-    const uint8_t now_state = control(index);
-    if (now_state != kEmpty && now_state != kRetired && expire(index, now)) ++swept;
+    const uint8_t state = control(index);
+    if (state != kEmpty && state != kRetired && expire(index, now)) ++swept;
   }
   return swept;
 }

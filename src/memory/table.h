@@ -157,6 +157,11 @@ class Table {
 
   // The slot itself, with or without a tuple: the caller may only read its words.
   [[nodiscard]] Tuple slot_at(uint32_t index) const { return tuple_at(index); }
+  // For whoever visits many slots: the one to visit a little later.
+  void prefetch_at(size_t index) const {
+    __builtin_prefetch(&slots_[index].hot);
+    __builtin_prefetch(&slots_[index].header);
+  }
 
   [[nodiscard]] size_t slots() const { return buckets_ * kBucketSlots; }
   [[nodiscard]] static size_t slots_for(size_t capacity);
@@ -211,6 +216,7 @@ class Table {
   [[nodiscard]] bool reusable_slot(size_t bucket, size_t& index);
   [[nodiscard]] size_t occupied(size_t bucket) const;
   void free_up(const Buckets& buckets, WallTime now);
+  [[nodiscard]] bool may_expire(size_t index, WallTime now) const;
   bool expire(size_t index, WallTime now);
   void evict(size_t index);
   void retire(size_t index);

@@ -4,19 +4,41 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "base/check.h"
 
 namespace weir::platform {
 
-Pages::Pages(size_t bytes) : bytes_(bytes) {
-  data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-               -1, 0);
-  WEIR_CHECK(data_ != MAP_FAILED);
-  // Advice only; small tables would waste most of a huge page.
-  if (bytes >= (size_t{4} << 20)) madvise(data_, bytes, MADV_HUGEPAGE);
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+void* map(size_t bytes) {
+  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  WEIR_CHECK(data != MAP_FAILED);
+  return data;
 }
+
+// The system makes huge pages only of whole ones, so the memory begins at the start of one.
+void* map_huge(size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t used = (bytes + page - 1) / page * page;
+  auto* const mapped = static_cast<char*>(map(used + kHugePage));
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(mapped) % kHugePage) % kHugePage;
+  char* const data = mapped + before;
+  if (before > 0) munmap(mapped, before);
+  munmap(data + used, kHugePage - before);
+  madvise(data, used, MADV_HUGEPAGE);  // advice only
+  return data;
+}
+
+}  // namespace
+
+Pages::Pages(size_t bytes)
+    : data_(bytes < kHugePage ? map(bytes) : map_huge(bytes)), bytes_(bytes) {}
 
 Pages::~Pages() {
   if (data_ != nullptr) munmap(data_, bytes_);

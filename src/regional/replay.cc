@@ -64,7 +64,11 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   size_t tuples = 0;
   std::vector<uint32_t> tells;
   take_dirty(now);
-  for (Pending& pending : std::exchange(pending_, {})) {
+  std::vector<Pending> all = std::exchange(pending_, {});
+  for (size_t i = 0; i < all.size(); ++i) {
+    constexpr size_t kAhead = 8;
+    if (i + kAhead < all.size()) tuples_->table.prefetch_at(all[i + kAhead].index);
+    Pending& pending = all[i];
     const size_t telling = tells.size() + (steps_ == nullptr ? 0 : steps_->tells_in_flight());
     const bool has_capacity =
         in_flight_.load(std::memory_order_relaxed) + batch->sent.size() + telling < kMaxInFlight;
