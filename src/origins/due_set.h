@@ -4,11 +4,12 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "base/mutation.h"
@@ -22,12 +23,12 @@ namespace weir::origins {
   return expires_at - expires_at.time_since_epoch() / (sequence + 2);
 }
 
-// The entry of an accepted replay that is due.
-[[nodiscard]] inline DueTuple due_entry(const CellReplay& replay, WallTime now) {
-  return {.tuple = replay.cell.tuple,
-          .kind = replay.due,
-          .at = replay.due == Due::kWindowEnd ? window_end(replay.cell.sequence, replay.expires_at)
-                                              : now};
+// The entry of an accepted replay or step that is due.
+[[nodiscard]] inline DueTuple due_entry(const CellId& cell, WallTime expires_at, Due due,
+                                        WallTime now) {
+  return {.tuple = cell.tuple,
+          .kind = due,
+          .at = due == Due::kWindowEnd ? window_end(cell.sequence, expires_at) : now};
 }
 
 // The revision of an entry that is added again. It returns to a former one after so many additions;
@@ -41,7 +42,7 @@ class DueSet {
  public:
   // See BridgeStore::add_due().
   void add(const DueTuple& entry) {
-    const auto [found, added] = entries_.try_emplace(Name(entry.kind, entry.tuple));
+    const auto [found, added] = entries_of(entry.kind).try_emplace(entry.tuple);
     Version& version = found->second;
     if (!added) {
       const bool at_end = entry.kind == Due::kWindowEnd;
@@ -55,12 +56,13 @@ class DueSet {
   }
   // Removes the entry if it was not added again.
   void remove(const DueTuple& entry) {
-    const auto found = entries_.find(Name(entry.kind, entry.tuple));
-    if (found == entries_.end()) return;
+    Entries& entries = entries_of(entry.kind);
+    const auto found = entries.find(entry.tuple);
+    if (found == entries.end()) return;
     const Version read{.at = entry.at, .revision = entry.revision};
     if (found->second != read && !base::mutated(base::Mutation::kDueRemovedAlways)) return;
     by_time_.erase({found->second.at, entry.kind, entry.tuple});
-    entries_.erase(found);
+    entries.erase(found);
   }
   // At most so many entries that are due from then to then, the earliest first.
   [[nodiscard]] std::vector<DueTuple> read(WallTime from, WallTime by, size_t most) const {
@@ -75,13 +77,15 @@ class DueSet {
   }
 
  private:
-  using Name = std::pair<Due, std::string>;
   struct Version {
     WallTime at{};
     uint32_t revision = 0;
     friend bool operator==(const Version&, const Version&) = default;
   };
-  std::map<Name, Version> entries_;
+  using Entries = std::unordered_map<std::string, Version>;  // by tuple
+  [[nodiscard]] Entries& entries_of(Due kind) { return entries_[static_cast<size_t>(kind)]; }
+
+  std::array<Entries, static_cast<size_t>(Due::kWindowEnd) + 1> entries_;
   std::map<std::tuple<WallTime, Due, std::string>, uint32_t> by_time_;  // with the revision
 };
 

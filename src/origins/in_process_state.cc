@@ -11,39 +11,52 @@ namespace weir::origins {
 
 void InProcessState::delete_expired(WallTime now) {
   while (!cells_by_expiry_.empty() && cells_by_expiry_.begin()->first <= now) {
-    erase(cells_by_expiry_.begin()->second);
+    for (const CellId& cell : cells_by_expiry_.begin()->second) erase_cell(cell);
     cells_by_expiry_.erase(cells_by_expiry_.begin());
   }
   exact.delete_expired(now);
-  while (!tuples_by_expiry_.empty() && tuples_by_expiry_.begin()->first <= now) {
-    const auto entry = tuples_by_expiry_.extract(tuples_by_expiry_.begin());
-    const auto found = tuples_.find(entry.mapped());
-    if (found == tuples_.end()) continue;
-    if (found->second.kept_until <= now) {
-      tuples_.erase(found);
-    } else {
-      tuples_by_expiry_.emplace(found->second.kept_until, entry.mapped());
+  while (!regions_by_expiry_.empty() && regions_by_expiry_.begin()->first <= now) {
+    const auto entries = regions_by_expiry_.extract(regions_by_expiry_.begin());
+    for (std::string& name : entries.mapped()) {
+      const auto found = tuples_.find(name);
+      if (found == tuples_.end() || !found->second.has_regions()) continue;
+      Tuple& tuple = found->second;
+      if (tuple.regions_kept_until > now) {
+        regions_by_expiry_[tuple.regions_kept_until].push_back(std::move(name));
+        continue;
+      }
+      forget_regions(tuple);
+      if (tuple.is_empty()) tuples_.erase(found);
     }
   }
 }
 
+const InProcessState::Tuple* InProcessState::find(const std::string& tuple) const {
+  const auto found = tuples_.find(tuple);
+  return found == tuples_.end() ? nullptr : &found->second;
+}
+
 const InProcessState::Cell* InProcessState::find(const CellId& cell) const {
-  const auto cells = cells_.find(cell.tuple);
-  if (cells == cells_.end()) return nullptr;
-  const auto found = cells->second.find(cell.sequence);
-  return found == cells->second.end() ? nullptr : &found->second;
+  const Tuple* const tuple = find(cell.tuple);
+  return tuple == nullptr ? nullptr : tuple->cells.find(cell.sequence);
 }
 
-void InProcessState::erase(const CellId& cell) {
-  const auto cells = cells_.find(cell.tuple);
-  if (cells == cells_.end()) return;
-  cells->second.erase(cell.sequence);
-  if (cells->second.empty()) cells_.erase(cells);
+void InProcessState::erase_cell(const CellId& cell) {
+  const auto found = tuples_.find(cell.tuple);
+  if (found == tuples_.end()) return;
+  found->second.cells.erase(cell.sequence);
+  if (found->second.is_empty()) tuples_.erase(found);
 }
 
-CellTotals InProcessState::totals(const CellId& cell, const Component& mine) const {
+void InProcessState::forget_regions(Tuple& tuple) {
+  tuple.regions = {};
+  tuple.regions_kept_until = {};
+  --with_regions_;
+}
+
+CellTotals InProcessState::totals(const Tuple& tuple, int64_t sequence, const Component& mine) {
   CellTotals totals;
-  const Cell* const found = find(cell);
+  const Cell* const found = tuple.cells.find(sequence);
   if (found == nullptr) return totals;
   totals.refused = found->refused;
   for (const auto& [component, part] : found->parts) {
@@ -53,58 +66,72 @@ CellTotals InProcessState::totals(const CellId& cell, const Component& mine) con
   return totals;
 }
 
+CellTotals InProcessState::totals(const CellId& cell, const Component& mine) const {
+  const Tuple* const tuple = find(cell.tuple);
+  return tuple == nullptr ? CellTotals{} : totals(*tuple, cell.sequence, mine);
+}
+
 void InProcessState::replay(const CellReplay& replay, WallTime now) {
   if (replay.expires_at <= now) return;
-  if (replay.total > 0 || replay.limit_seen > 0) {
-    Part& part = open(replay.cell, replay.expires_at).parts[replay.writer];
-    part.total = std::max(part.total, replay.total);
-    part.limit_seen = smaller_limit(part.limit_seen, replay.limit_seen);
+  const Part part{.total = replay.total, .limit_seen = replay.limit_seen};
+  if (part.total > 0 || part.limit_seen > 0) {
+    raise(open(tuples_[replay.cell.tuple], replay.cell, replay.expires_at), replay.writer, part);
   }
-  if (replay.due != Due::kNever) due.add(due_entry(replay, now));
+  if (replay.due != Due::kNever)
+    due.add(due_entry(replay.cell, replay.expires_at, replay.due, now));
 }
 
 StepTotals InProcessState::step(const CellStep& step, WallTime now) {
-  const CellId last{step.cell.tuple, step.cell.sequence - 1};
-  StepTotals result{
-      .current = totals(step.cell, step.writer), .last = totals(last, step.writer), .granted = {}};
+  const auto found = tuples_.try_emplace(step.cell.tuple).first;
+  Tuple& tuple = found->second;
+  StepTotals result{.current = totals(tuple, step.cell.sequence, step.writer),
+                    .last = totals(tuple, step.cell.sequence - 1, step.writer),
+                    .granted = {}};
   StepGrant grant = origins::grant(step, result.current, result.last);
   // An expired cell counts as written.
   if (step.expires_at > now) {
-    replay({.cell = step.cell,
-            .writer = step.writer,
-            .total = grant.total,
-            .expires_at = step.expires_at,
-            .limit_seen = step.limit_seen,
-            .due = step.due},
-           now);
-    if (grant.refused) open(step.cell, step.expires_at).refused = true;
-    result.current = totals(step.cell, step.writer);
+    const Part part{.total = grant.total, .limit_seen = step.limit_seen};
+    if (part.total > 0 || part.limit_seen > 0 || grant.refused) {
+      Cell& cell = open(tuple, step.cell, step.expires_at);
+      if (part.total > 0 || part.limit_seen > 0) raise(cell, step.writer, part);
+      cell.refused = cell.refused || grant.refused;
+    }
+    if (step.due != Due::kNever) due.add(due_entry(step.cell, step.expires_at, step.due, now));
+    result.current = totals(tuple, step.cell.sequence, step.writer);
   } else {
     result.current.mine = std::max(result.current.mine, grant.total);
   }
   if (step.with_regions) {
-    result.current.regions =
-        std::make_shared<const std::vector<RegionCount>>(regions(step.cell.tuple));
+    result.current.regions = std::make_shared<const std::vector<RegionCount>>(tuple.regions.list());
   }
   result.granted = std::move(grant.granted);
+  if (tuple.is_empty()) tuples_.erase(found);
   return result;
 }
 
-InProcessState::Cell& InProcessState::open(const CellId& cell, WallTime expires_at) {
-  const auto [found, created] = cells_[cell.tuple].try_emplace(cell.sequence);
-  if (created) cells_by_expiry_.emplace(expires_at, cell);
-  return found->second;
+InProcessState::Cell& InProcessState::open(Tuple& tuple, const CellId& cell, WallTime expires_at) {
+  const auto [found, created] = tuple.cells.obtain(cell.sequence);
+  if (created) cells_by_expiry_[expires_at].push_back(cell);
+  return found;
+}
+
+void InProcessState::raise(Cell& cell, const Component& writer, const Part& by) {
+  Part& part = cell.parts[writer];
+  part.total = std::max(part.total, by.total);
+  part.limit_seen = smaller_limit(part.limit_seen, by.limit_seen);
 }
 
 bool InProcessState::retire(const CellRetirement& retirement) {
   Cell* const cell = const_cast<Cell*>(find(retirement.cell));
   if (cell == nullptr) return false;
-  const auto part = cell->parts.extract(retirement.writer);
-  if (part.empty()) return false;
+  const Part* const found = cell->parts.find(retirement.writer);
+  if (found == nullptr) return false;
+  const Part part = *found;
+  cell->parts.erase(retirement.writer);
   Part& departed = cell->parts[kDeparted];
   const bool lost = base::mutated(base::Mutation::kFoldLost);
-  departed.total = base::saturating_add(departed.total, lost ? 0 : part.mapped().total);
-  departed.limit_seen = smaller_limit(departed.limit_seen, part.mapped().limit_seen);
+  departed.total = base::saturating_add(departed.total, lost ? 0 : part.total);
+  departed.limit_seen = smaller_limit(departed.limit_seen, part.limit_seen);
   return true;
 }
 
@@ -117,22 +144,22 @@ std::map<Component, Count> InProcessState::components(const CellId& cell) const 
 }
 
 std::vector<RegionCount> InProcessState::regions(const std::string& tuple) const {
-  const auto found = tuples_.find(tuple);
-  return found == tuples_.end() ? std::vector<RegionCount>{} : found->second.counts.list();
+  const Tuple* const found = find(tuple);
+  return found == nullptr ? std::vector<RegionCount>{} : found->regions.list();
 }
 
-TupleCounts InProcessState::tuple(const std::string& tuple,
+TupleCounts InProcessState::tuple(const std::string& name,
                                   const std::vector<int64_t>& sequences) const {
-  TupleCounts counts{.windows = {}, .regions = regions(tuple)};
-  const auto cells = cells_.find(tuple);
+  TupleCounts counts;
+  const Tuple* const tuple = find(name);
+  if (tuple != nullptr) counts.regions = tuple->regions.list();
   counts.windows.reserve(sequences.size());
   for (const int64_t sequence : sequences) {
     TupleCounts::Window& window = counts.windows.emplace_back();
     window.sequence = sequence;
-    if (cells == cells_.end()) continue;
-    const auto cell = cells->second.find(sequence);
-    if (cell == cells->second.end()) continue;
-    for (const auto& [component, part] : cell->second.parts) {
+    const Cell* const cell = tuple == nullptr ? nullptr : tuple->cells.find(sequence);
+    if (cell == nullptr) continue;
+    for (const auto& [component, part] : cell->parts) {
       window.total = base::saturating_add(window.total, part.total);
       window.limit_seen = smaller_limit(window.limit_seen, part.limit_seen);
     }
@@ -140,22 +167,21 @@ TupleCounts InProcessState::tuple(const std::string& tuple,
   return counts;
 }
 
-bool InProcessState::has_cells(const std::string& tuple) const {
-  return cells_.contains(tuple);
-}
-
 bool InProcessState::update(const TupleUpdate& update, WallTime now, size_t max_tuples) {
   if (update.kept_until <= now || update.counts.empty()) return true;
-  auto found = tuples_.find(update.tuple);
-  if (found == tuples_.end()) {
-    // A tuple with cells is used here, and bounded by the memory of its processes.
-    if (max_tuples > 0 && tuples_.size() >= max_tuples && !has_cells(update.tuple)) return false;
-    found = tuples_.emplace(update.tuple, Tuple{}).first;
-    tuples_by_expiry_.emplace(update.kept_until, update.tuple);
-  }
+  const auto found = tuples_.try_emplace(update.tuple).first;
   Tuple& tuple = found->second;
-  tuple.kept_until = std::max(tuple.kept_until, update.kept_until);
-  for (const RegionCount& count : update.counts) tuple.counts.merge(count);
+  if (!tuple.has_regions()) {
+    // A tuple with cells is used here, and bounded by the memory of its processes.
+    if (max_tuples > 0 && with_regions_ >= max_tuples && tuple.cells.empty()) {
+      tuples_.erase(found);
+      return false;
+    }
+    ++with_regions_;
+    regions_by_expiry_[update.kept_until].push_back(update.tuple);
+  }
+  tuple.regions_kept_until = std::max(tuple.regions_kept_until, update.kept_until);
+  for (const RegionCount& count : update.counts) tuple.regions.merge(count);
   return true;
 }
 
@@ -176,12 +202,15 @@ void InProcessState::raise_departed(const std::string& tuple, const CellFloor& f
 }
 
 void InProcessState::evict(const std::string& tuple) {
-  evicted_ += tuples_.erase(tuple);
   exact.erase(tuple);
-  const auto cells = cells_.find(tuple);
-  if (cells == cells_.end()) return;
-  evicted_ += cells->second.size();
-  cells_.erase(cells);
+  const auto found = tuples_.find(tuple);
+  if (found == tuples_.end()) return;
+  evicted_ += found->second.cells.size();
+  if (found->second.has_regions()) {
+    ++evicted_;
+    forget_regions(found->second);
+  }
+  tuples_.erase(found);
 }
 
 void InProcessState::keep_record(std::string record, WallTime at) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "origins/due_set.h"
 #include "origins/exact_tuples.h"
 #include "origins/region_counts.h"
@@ -30,13 +31,12 @@ class InProcessState {
   [[nodiscard]] std::map<Component, Count> components(const CellId& cell) const;
 
   [[nodiscard]] std::vector<RegionCount> regions(const std::string& tuple) const;
-  [[nodiscard]] TupleCounts tuple(const std::string& tuple,
+  [[nodiscard]] TupleCounts tuple(const std::string& name,
                                   const std::vector<int64_t>& sequences) const;
   // False: dropped, because the tuple is new, has no cells, and there are `max_tuples` (0: no
   // bound) already.
   [[nodiscard]] bool update(const TupleUpdate& update, WallTime now, size_t max_tuples);
 
-  [[nodiscard]] bool has_cells(const std::string& tuple) const;
   // See CellFloor. Ignores an expired cell.
   void raise_departed(const std::string& tuple, const CellFloor& floor, WallTime now);
   // Deletes the cells and the region counts of a tuple.
@@ -60,23 +60,31 @@ class InProcessState {
     Count limit_seen = 0;  // 0: unknown
   };
   struct Cell {
-    std::map<Component, Part> parts;
+    base::FlatMap<Component, Part> parts;
     bool refused = false;  // by a step
   };
-  [[nodiscard]] Cell& open(const CellId& cell, WallTime expires_at);
-  [[nodiscard]] const Cell* find(const CellId& cell) const;
-  void erase(const CellId& cell);
-
   struct Tuple {
-    RegionCounts counts;
-    WallTime kept_until{};
-  };
+    base::FlatMap<int64_t, Cell> cells;  // by window
+    RegionCounts regions;
+    WallTime regions_kept_until{};  // the epoch: there are none
 
-  std::unordered_map<std::string, std::map<int64_t, Cell>> cells_;  // by tuple and window
-  std::multimap<WallTime, CellId> cells_by_expiry_;
+    [[nodiscard]] bool has_regions() const { return regions_kept_until > WallTime{}; }
+    [[nodiscard]] bool is_empty() const { return cells.empty() && !has_regions(); }
+  };
+  [[nodiscard]] const Tuple* find(const std::string& tuple) const;
+  [[nodiscard]] const Cell* find(const CellId& cell) const;
+  [[nodiscard]] Cell& open(Tuple& tuple, const CellId& cell, WallTime expires_at);
+  [[nodiscard]] static CellTotals totals(const Tuple& tuple, int64_t sequence,
+                                         const Component& mine);
+  static void raise(Cell& cell, const Component& writer, const Part& by);
+  void erase_cell(const CellId& cell);
+  void forget_regions(Tuple& tuple);
+
   std::unordered_map<std::string, Tuple> tuples_;
-  std::multimap<WallTime, std::string> tuples_by_expiry_;  // an entry may be too early
-  std::string holder_;                                     // of the lease of the bridge
+  size_t with_regions_ = 0;  // of the tuples
+  std::map<WallTime, std::vector<CellId>> cells_by_expiry_;
+  std::map<WallTime, std::vector<std::string>> regions_by_expiry_;  // an entry may be too early
+  std::string holder_;                                              // of the lease of the bridge
   MonoTime leased_until_{};
   std::string bridge_state_;
   uint64_t evicted_ = 0;

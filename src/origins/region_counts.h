@@ -6,8 +6,7 @@
 #pragma once
 
 #include <algorithm>
-#include <map>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/origin.h"
@@ -26,45 +25,50 @@ inline constexpr size_t kWindowsPerRegion = 3;
 class RegionCounts {
  public:
   void merge(const RegionCount& update) {
-    Region& region = regions_[update.region];
-    region.leased_until = std::max(region.leased_until, update.leased_until);
-    // Without a count and a limit it is about the lease only.
-    if (update.count == 0 && update.limit_seen == 0) return;
-    Window& window = region.windows[update.sequence];
-    window.count = std::max(window.count, update.count);
-    window.limit_seen = smaller_limit(window.limit_seen, update.limit_seen);
-    if (region.windows.size() > kWindowsPerRegion) region.windows.erase(region.windows.begin());
+    auto [first, last] = std::equal_range(counts_.begin(), counts_.end(), update, by_region);
+    const WallTime known = first == last ? WallTime{} : first->leased_until;
+    const WallTime leased_until = std::max(known, update.leased_until);
+    for (auto each = first; each != last; ++each) each->leased_until = leased_until;
+    if (!has_window(update)) {
+      if (first != last || leased_until == WallTime{}) return;
+      counts_.insert(first, {.region = update.region, .leased_until = leased_until});
+      return;
+    }
+    const auto at = std::find_if(first, last, [&](const RegionCount& each) {
+      return !has_window(each) || each.sequence >= update.sequence;
+    });
+    if (at != last && has_window(*at) && at->sequence == update.sequence) {
+      at->count = std::max(at->count, update.count);
+      at->limit_seen = smaller_limit(at->limit_seen, update.limit_seen);
+      return;
+    }
+    RegionCount merged = update;
+    merged.leased_until = leased_until;
+    if (at != last && !has_window(*at)) {
+      *at = std::move(merged);
+      return;
+    }
+    if (static_cast<size_t>(last - first) < kWindowsPerRegion) {
+      counts_.insert(at, std::move(merged));
+    } else if (at != first) {
+      // Replaces the oldest.
+      std::move(first + 1, at, first);
+      *(at - 1) = std::move(merged);
+    }
   }
 
   // Sorted by region and window. Each entry has the lease of its region; a region without a window
   // has one entry with sequence 0.
-  [[nodiscard]] std::vector<RegionCount> list() const {
-    std::vector<RegionCount> all;
-    for (const auto& [name, region] : regions_) {
-      for (const auto& [sequence, window] : region.windows) {
-        all.push_back({.region = name,
-                       .sequence = sequence,
-                       .count = window.count,
-                       .limit_seen = window.limit_seen,
-                       .leased_until = region.leased_until});
-      }
-      if (region.windows.empty() && region.leased_until > WallTime{}) {
-        all.push_back({.region = name, .leased_until = region.leased_until});
-      }
-    }
-    return all;
-  }
+  [[nodiscard]] const std::vector<RegionCount>& list() const { return counts_; }
 
  private:
-  struct Window {
-    Count count = 0;
-    Count limit_seen = 0;
-  };
-  struct Region {
-    std::map<int64_t, Window> windows;  // by sequence
-    WallTime leased_until{};
-  };
-  std::map<std::string, Region> regions_;
+  static bool by_region(const RegionCount& a, const RegionCount& b) { return a.region < b.region; }
+  // Without a count and a limit it is about the lease only.
+  static bool has_window(const RegionCount& count) {
+    return count.count > 0 || count.limit_seen > 0;
+  }
+
+  std::vector<RegionCount> counts_;
 };
 
 }  // namespace weir::origins

@@ -127,7 +127,8 @@ void RedisOrigin::Worker::replay(const std::vector<CellReplay>& cells, OriginRep
         add(call.pipeline, OriginCommand::kRead, {"HGETALL", part.key});
       }
       part.hash_reply = call.pipeline.count - 1;
-      if (cell.due != Due::kNever) due.push_back(due_entry(cell, server_time()));
+      if (cell.due != Due::kNever)
+        due.push_back(due_entry(cell.cell, cell.expires_at, cell.due, server_time()));
     }
     call.cells.push_back(std::move(part));
   }

@@ -57,11 +57,7 @@ void RedisOrigin::Worker::step(std::vector<CellStep> steps, StepReply reply) {
   for (const CellStep& step : steps) {
     add_step(commands, step);
     if (step.due != Due::kNever) {
-      due.push_back(due_entry({.cell = step.cell,
-                               .writer = step.writer,
-                               .expires_at = step.expires_at,
-                               .due = step.due},
-                              server_time()));
+      due.push_back(due_entry(step.cell, step.expires_at, step.due, server_time()));
     }
     // What it will grant at most, until the reply says.
     Count most = step.own;
