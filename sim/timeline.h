@@ -3,8 +3,11 @@
 
 #pragma once
 
-#include <map>
+#include <cstdint>
+#include <functional>
+#include <queue>
 #include <utility>
+#include <vector>
 
 #include "sim/random.h"
 #include "weir/clock.h"
@@ -22,17 +25,21 @@ class Timeline final : public Clock, public Executor {
   void post(Task task) override { post_at(now_.mono, std::move(task)); }
   void post_at(MonoTime when, Task task) override {
     const MonoTime due = when < now_.mono ? now_.mono : when;
-    events_.emplace(Key{due, ties_.next(), ++posted_}, std::move(task));
+    const size_t place = place_of(std::move(task));
+    events_.push({.due = due, .tie = ties_.next(), .posted = ++posted_, .task = place});
   }
   void post_in(Millis delay, Task task) { post_at(now_.mono + delay, std::move(task)); }
 
   // Runs the next event; false if there is none before `end`.
   bool step(MonoTime end) {
-    if (events_.empty() || events_.begin()->first.due > end) return false;
-    const auto node = events_.extract(events_.begin());
-    now_.mono = node.key().due;
+    if (events_.empty() || events_.top().due > end) return false;
+    const Event event = events_.top();
+    events_.pop();
+    const Task task = std::move(tasks_[event.task]);
+    free_.push_back(event.task);
+    now_.mono = event.due;
     set_wall();
-    node.mapped()();
+    task();
     return true;
   }
 
@@ -43,12 +50,25 @@ class Timeline final : public Clock, public Executor {
   }
 
  private:
-  struct Key {
+  struct Event {
     MonoTime due;
     uint64_t tie;
     uint64_t posted;
-    friend auto operator<=>(const Key&, const Key&) = default;
+    size_t task;  // in tasks_
+    friend auto operator<=>(const Event&, const Event&) = default;
   };
+
+  // Where the task is kept until it runs.
+  size_t place_of(Task task) {
+    if (free_.empty()) {
+      tasks_.push_back(std::move(task));
+      return tasks_.size() - 1;
+    }
+    const size_t place = free_.back();
+    free_.pop_back();
+    tasks_[place] = std::move(task);
+    return place;
+  }
 
   void set_wall() {
     now_.wall = WallTime(kStart + jumped_ + std::chrono::floor<Millis>(now_.mono - kBegan));
@@ -60,7 +80,10 @@ class Timeline final : public Clock, public Executor {
   Instant now_{.wall = WallTime(kStart), .mono = kBegan};
   Random ties_;
   uint64_t posted_ = 0;
-  std::map<Key, Task> events_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;  // the next one first
+  // The queue moves its elements around, and a task is larger than all else of an event.
+  std::vector<Task> tasks_;
+  std::vector<size_t> free_;  // places in tasks_
 };
 
 }  // namespace weir::sim

@@ -48,7 +48,11 @@ Fleet::Fleet(const FleetOptions& options)
         for (const LedgerRow& row : committed.rows) mix(row.count);
         if (monitor_) monitor_->after_commit(committed);
       });
-  if (options_.checks) make_monitor();
+  if (options_.checks) {
+    make_monitor();
+  } else {
+    ledger_->forget_rows();
+  }
   uint32_t most = 0;
   for (uint32_t region = 0; region < regions(); ++region) {
     if (!monitor_) origins_.push_back(std::make_unique<PlainOrigin>(timeline_));
@@ -140,15 +144,16 @@ void Fleet::send_to(Node& node, size_t key, Count cost) {
 bool Fleet::exact_had_capacity(const FleetAnswer& answer) {
   const FleetKey& key = admissions_.key(answer.key);
   const Instant now = timeline_.now();
-  const bool had_capacity = exact_->check(now, request_for(key, 0))->remaining >= answer.cost;
-  if (!answer.verdict.admitted() || answer.cost == 0) return had_capacity;
-  Request counted = request_for(key, answer.cost);
-  const bool paced = key.algorithm == Algorithm::kGcra || key.algorithm == Algorithm::kTokenBucket;
-  if (!had_capacity && !paced) {
-    counted.limit = key.algorithm == Algorithm::kSlidingLog ? kMaxLogLimit : kMaxLimit;
+  if (!answer.verdict.admitted() || answer.cost == 0) {
+    return exact_->check(now, request_for(key, 0))->remaining >= answer.cost;
   }
+  Request counted = request_for(key, answer.cost);
+  if (exact_->check(now, counted)->admitted()) return true;
+  const bool paced = key.algorithm == Algorithm::kGcra || key.algorithm == Algorithm::kTokenBucket;
+  if (paced) return false;
+  counted.limit = key.algorithm == Algorithm::kSlidingLog ? kMaxLogLimit : kMaxLimit;
   static_cast<void>(exact_->check(now, counted));
-  return had_capacity;
+  return false;
 }
 
 void Fleet::answer(const FleetAnswer& answer) {

@@ -21,6 +21,7 @@ class Fleet::OriginWatcher final : public LinkWatcher {
     if (checked) checked->reconnected();
   }
   void reading(size_t cells) override { load_.origin_commands += cells; }
+  [[nodiscard]] bool reads_steps() const override { return checked != nullptr; }
   void bridge_disrupted() override {
     if (checked) checked->bridge_disrupted();
   }

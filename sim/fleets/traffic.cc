@@ -212,6 +212,7 @@ void Traffic::send_due() {
   while (!next_.empty() && next_.top().when < now + 1) {
     const Next next = next_.top();
     next_.pop();
+    if (!next_.empty()) __builtin_prefetch(&sources_[next_.top().source]);
     const KeySource& source = sources_[next.source];
     const Range<Count>& cost = streams_[source.stream].plan.cost;
     fleet_.send(source.key, region_of(source, next.when),

@@ -10,9 +10,11 @@ template <typename Answer, typename Apply>
 void BridgeLink::call(BridgeStep step, size_t entries, Traffic kind, Apply apply,
                       Reply<Answer> reply) {
   if (transport_.watcher != nullptr) transport_.watcher->bridge_sent(step, entries);
+  // The transport copies the call, which may hold thousands of tuples.
   transport_.send<Answer>(
-      [this, step, apply = std::move(apply)](const Reply<Answer>& answer) {
-        apply(far_end_, answer);
+      [this, step,
+       shared = std::make_shared<const Apply>(std::move(apply))](const Reply<Answer>& answer) {
+        (*shared)(far_end_, answer);
         note_applied(step);
       },
       std::move(reply), kind);
@@ -119,10 +121,10 @@ Subscription BridgeLink::subscribe(BridgeMessageHandler handler) {
     Subscription far = nullptr;
   };
   const auto near = std::make_shared<Near>(Near{.handler = std::move(handler)});
-  near->far = far_end_.subscribe([this, weak = std::weak_ptr(near)](const BridgeMessage& message) {
-    transport_.push([this, weak, message] {
+  near->far = far_end_.subscribe([this, weak = std::weak_ptr(near)](BridgeMessage message) {
+    transport_.push([this, weak, message = std::move(message)]() mutable {
       if (transport_.watcher != nullptr) transport_.watcher->notified(message);
-      if (const auto subscribed = weak.lock()) subscribed->handler(message);
+      if (const auto subscribed = weak.lock()) subscribed->handler(std::move(message));
     });
   });
   return near;

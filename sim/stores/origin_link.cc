@@ -38,10 +38,15 @@ void OriginLink::replay(std::vector<CellReplay> what, OriginReply reply) {
 void OriginLink::step(std::vector<CellStep> what, StepReply reply) {
   const auto steps = std::make_shared<const std::vector<CellStep>>(std::move(what));
   const uint64_t message = ++messages_;
-  if (watcher != nullptr) watcher->stepping(message, told_by(*steps, nullptr));
-  StepReply received = [this, message, steps,
+  const bool is_read = watcher != nullptr && watcher->reads_steps();
+  if (is_read) {
+    watcher->stepping(message, told_by(*steps, nullptr));
+  } else if (watcher != nullptr) {
+    watcher->reading(steps->size());
+  }
+  StepReply received = [this, is_read, message, steps,
                         reply = std::move(reply)](Result<std::vector<StepTotals>> totals) {
-    if (watcher != nullptr) {
+    if (watcher != nullptr && is_read) {
       Result<Totals> windows = Totals();
       if (!totals) windows = totals.error();
       for (size_t i = 0; totals && i < totals->size(); ++i) {

@@ -64,8 +64,10 @@ class LinkWatcher {
   // those of other regions are.
   virtual void bridge_disrupted() {}
   virtual void reconnected() {}
-  // Reads of so many cells; these messages have no number.
+  // Reads of so many cells, or steps if their content is not needed; these messages have no number.
   virtual void reading(size_t /*cells*/) {}
+  // Whether it needs the content of steps.
+  [[nodiscard]] virtual bool reads_steps() const { return true; }
   // `message` is the number of the message.
   virtual void sent(uint64_t /*message*/, const std::vector<CellReplay>&) {}
   // The same for steps, as far as they tell counts; received() follows.

@@ -27,7 +27,7 @@ void WatchedLedger::commit(const LedgerUser& by, const Batch& batch, const Publi
     at = *result;
   });
   if (!at) return;
-  count_events(batch);
+  if (remembers_rows_) count_events(batch);
   FeedPosition& head = heads_[batch.region];
   if (head.epoch != 0 && head.epoch != at->epoch) ++counters_.epochs;
   head = *at;
@@ -36,7 +36,7 @@ void WatchedLedger::commit(const LedgerUser& by, const Batch& batch, const Publi
     store_.drop_batches(batch.region, *at, *at);
     ++counters_.feed_gaps;
   }
-  apply(batch.rows, world_.now().mono);
+  if (remembers_rows_) apply(batch.rows, world_.now().mono);
   if (kept_) keep_state();
   observer_({.by = by, .rows = batch.rows, .at = *at});
   reply(*at);
@@ -110,6 +110,7 @@ void WatchedLedger::fail_over(MonoTime as_of, Millis skew) {
   const auto leased = std::exchange(leases_, {});
   store_.restore(*state_at(as_of));
   clock_.set_skew(skew);
+  if (!remembers_rows_) return keep_state();
   for (const LedgerRow& row : store_.contents()) {
     const RowId id{cell_of(row), row.region};
     current_[id] = row.count;

@@ -66,6 +66,9 @@ class WatchedLedger {
 
   void commit(const LedgerUser& by, const Batch& batch, const PublishReply& reply);
 
+  // Remembers no single row: for a large fleet without checkers. Then the counts and leases below
+  // are unknown, and counters() has only those of feeds.
+  void forget_rows() { remembers_rows_ = false; }
   // Keeps the states of this much time, for the two functions that follow. Without it nothing is
   // kept, because a copy of a large ledger is expensive.
   void keep_states(Millis how_long);
@@ -139,6 +142,7 @@ class WatchedLedger {
   StoreClock clock_;
   ledgers::MemoryLedger store_;
   Observer observer_;
+  bool remembers_rows_ = true;
   std::optional<Millis> kept_;  // none: no state is kept
   std::deque<State> states_;    // in order; the first may be older than `kept_`
   // The last replica that was returned, and its state.
