@@ -22,6 +22,7 @@ class Fleet::OriginWatcher final : public LinkWatcher {
   }
   void reading(size_t cells) override { load_.origin_commands += cells; }
   [[nodiscard]] bool reads_steps() const override { return checked != nullptr; }
+  void steps_sent(size_t cells) override { load_.origin_commands += cells; }
   void bridge_disrupted() override {
     if (checked) checked->bridge_disrupted();
   }

@@ -38,15 +38,15 @@ void OriginLink::replay(std::vector<CellReplay> what, OriginReply reply) {
 void OriginLink::step(std::vector<CellStep> what, StepReply reply) {
   const auto steps = std::make_shared<const std::vector<CellStep>>(std::move(what));
   const uint64_t message = ++messages_;
-  const bool is_read = watcher != nullptr && watcher->reads_steps();
-  if (is_read) {
+  const bool reads_steps = watcher != nullptr && watcher->reads_steps();
+  if (reads_steps) {
     watcher->stepping(message, told_by(*steps, nullptr));
   } else if (watcher != nullptr) {
-    watcher->reading(steps->size());
+    watcher->steps_sent(steps->size());
   }
-  StepReply received = [this, is_read, message, steps,
+  StepReply received = [this, reads_steps, message, steps,
                         reply = std::move(reply)](Result<std::vector<StepTotals>> totals) {
-    if (watcher != nullptr && is_read) {
+    if (watcher != nullptr && reads_steps) {
       Result<Totals> windows = Totals();
       if (!totals) windows = totals.error();
       for (size_t i = 0; totals && i < totals->size(); ++i) {

@@ -64,14 +64,15 @@ class LinkWatcher {
   // those of other regions are.
   virtual void bridge_disrupted() {}
   virtual void reconnected() {}
-  // Reads of so many cells, or steps if their content is not needed; these messages have no number.
+  // Reads of so many cells; these messages have no number.
   virtual void reading(size_t /*cells*/) {}
-  // Whether it needs the content of steps.
-  [[nodiscard]] virtual bool reads_steps() const { return true; }
   // `message` is the number of the message.
   virtual void sent(uint64_t /*message*/, const std::vector<CellReplay>&) {}
   // The same for steps, as far as they tell counts; received() follows.
   virtual void stepping(uint64_t /*message*/, const std::vector<CellReplay>&) {}
+  // Or, where only their number matters, which takes less time.
+  [[nodiscard]] virtual bool reads_steps() const { return true; }
+  virtual void steps_sent(size_t /*cells*/) {}
   virtual void received(uint64_t /*message*/, const std::vector<CellReplay>&,
                         const Result<std::vector<CellTotals>>&) {}
   virtual void received(const std::vector<CellRead>&, const Result<std::vector<CellTotals>>&) {}

@@ -106,11 +106,11 @@ std::shared_ptr<ledgers::MemoryLedger> WatchedLedger::replica_at(MonoTime then) 
 }
 
 void WatchedLedger::fail_over(MonoTime as_of, Millis skew) {
-  const auto had = std::exchange(current_, {});
-  const auto leased = std::exchange(leases_, {});
   store_.restore(*state_at(as_of));
   clock_.set_skew(skew);
   if (!remembers_rows_) return keep_state();
+  const auto had = std::exchange(current_, {});
+  const auto leased = std::exchange(leases_, {});
   for (const LedgerRow& row : store_.contents()) {
     const RowId id{cell_of(row), row.region};
     current_[id] = row.count;

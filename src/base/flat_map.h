@@ -41,7 +41,6 @@ class FlatMap {
     const auto at = position_of(elements_, key);
     if (at != elements_.end() && at->first == key) elements_.erase(at);
   }
-  void erase_first() { elements_.erase(elements_.begin()); }
 
  private:
   template <typename Elements>

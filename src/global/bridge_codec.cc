@@ -18,6 +18,7 @@ constexpr uint64_t kSurvivorFormat = 2;  // records also hold notices
 static_assert(kSurvivorFormat != kNoticeFormat);
 // A list with more elements than the message has bytes is not valid.
 constexpr size_t kMaxReserved = 4096;
+// So many tuples are looked up together.
 constexpr uint64_t kChangesAtATime = 64;
 
 void add(ByteWriter& writer, const SyncRules& rules) {

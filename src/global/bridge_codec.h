@@ -74,8 +74,8 @@ struct SurvivorRecord {
 // Which of some tuples are wanted. It gets many at once, because it looks for each of them in a
 // large table.
 using WantedTuples = std::function<std::vector<bool>(std::span<const std::string_view> tuples)>;
-// Changes of tuples that are not wanted are left out; most tuples of a notice are of no interest to
-// a process.
+// Changes of tuples that are not wanted are left out, and their counts are not checked; most tuples
+// of a notice are of no interest to a process.
 [[nodiscard]] std::optional<BridgeNotice> decode_notice(std::string_view bytes,
                                                         const WantedTuples& wanted = nullptr);
 [[nodiscard]] std::optional<SurvivorRecord> decode_survivor(std::string_view bytes);

@@ -364,7 +364,8 @@ const PublishTrigger::Waiting& PublishTrigger::waiting(Instant now) {
     const CellId& cell = each.cell;
     SharedTuple* const entry = shared_.find({cell.tuple, tuples_.hash});
     SharedWindow* const window = entry == nullptr ? nullptr : entry->find(cell.sequence);
-    if (window == nullptr || !window->waits_since) continue;
+    // One that is due again is in the list again.
+    if (window == nullptr || window->waits_since != each.since) continue;
     // Expired, or of a clock that was ahead.
     const int64_t current = algorithms::position_of(now.wall, entry->duration()).sequence;
     const bool matters = cell.sequence >= current - 1 && cell.sequence <= current + 1;

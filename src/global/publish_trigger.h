@@ -69,7 +69,8 @@ class PublishTrigger {
     std::set<Tenant> late = {};
   };
   [[nodiscard]] const Waiting& waiting(Instant now);
-  // The same as waiting().late. Counts nothing if no cell waits for so long.
+  // At least the tenants with a cell that waits for longer than kMaxInFlight, at most
+  // waiting().late. Counts nothing if no cell waits for so long.
   [[nodiscard]] const std::set<Tenant>& late(Instant now);
 
   // Cells with a reason to publish for which there was no memory, and when the last one was
@@ -92,6 +93,10 @@ class PublishTrigger {
  private:
   struct WindowTotals;
   struct Usages;
+  struct WaitingCell {
+    CellId cell;
+    MonoTime since{};
+  };
 
   [[nodiscard]] static std::optional<WindowTotals> region_counts(const memory::Tuple& tuple,
                                                                  WallTime now);
@@ -113,6 +118,7 @@ class PublishTrigger {
       WEIR_REQUIRES(shared_.mutex());
   void make_due(const memory::Tuple& tuple, SharedWindow& window, Due due);
   void skip(Instant now, const memory::Tuple& tuple, bool refused);
+  [[nodiscard]] Nanos recount_pause() const;
 
   memory::TupleStore& tuples_;
   SharedTuples& shared_;
@@ -120,11 +126,6 @@ class PublishTrigger {
   const Regions& regions_;
   SharedTupleTimers timers_;
   std::vector<regional::DueCell> due_;
-  struct WaitingCell {
-    CellId cell;
-    MonoTime since{};  // or later, if it was published and became due again
-  };
-  [[nodiscard]] Nanos recount_pause() const;
   // Asked of the bridge, and not known to be published; the first one has waited longest.
   std::vector<WaitingCell> waiting_;
   Waiting counted_;  // of `waiting_`

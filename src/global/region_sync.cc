@@ -287,21 +287,16 @@ void RegionSync::on_message(Instant now, const BridgeMessage& message) {
   for (const TupleChange& change : notice->changes) merge(now, change);
 }
 
-// Which of these tuples are in the table. All are looked up at the same time.
+// Which of these tuples are in the table. Most are not, which its control bytes say: the look-ups
+// wait for them together.
 std::vector<bool> RegionSync::serves(std::span<const std::string_view> tuples) const {
   const memory::Table& table = tuples_->table;
-  std::vector<uint64_t> hashes(tuples.size());
   std::vector<bool> found(tuples.size());
   for (size_t i = 0; i < tuples.size(); ++i) {
     found[i] = is_window_tuple(tuples[i]);
-    if (!found[i]) continue;
-    hashes[i] = memory::TupleKey(tuples[i], tuples_->hash).hash();
-    table.prefetch_control(hashes[i]);
+    if (found[i]) table.prefetch_control(memory::TupleKey(tuples[i], tuples_->hash).hash());
   }
   const epoch::Guard guard;
-  for (size_t i = 0; i < tuples.size(); ++i) {
-    if (found[i]) (void)table.prefetch_slot<std::memory_order_relaxed>(hashes[i]);
-  }
   for (size_t i = 0; i < tuples.size(); ++i) {
     if (found[i]) found[i] = bool(table.find(memory::TupleKey(tuples[i], tuples_->hash)));
   }

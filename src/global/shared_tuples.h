@@ -114,7 +114,7 @@ using SharedTupleTimers = std::multimap<MonoTime, SharedTuple*>;
 struct SharedTuple {
   std::string tuple;  // encoded
   uint64_t hash = 0;
-  MonoTime timer_expires = MonoTime::max();  // none: never
+  MonoTime timer_expires = MonoTime::max();  // as `timer`, which is elsewhere in memory; max: none
   // The last window, the current one, and the next where clocks differ; most tuples have one.
   std::array<std::unique_ptr<SharedWindow>, 3> windows;
   WallTime leased_until{};  // our region's lease

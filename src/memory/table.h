@@ -157,7 +157,7 @@ class Table {
 
   // The slot itself, with or without a tuple: the caller may only read its words.
   [[nodiscard]] Tuple slot_at(uint32_t index) const { return tuple_at(index); }
-  // For whoever visits many slots: the one to visit a little later.
+  // Prefetches a slot that will be read soon.
   void prefetch_at(size_t index) const {
     __builtin_prefetch(&slots_[index].hot);
     __builtin_prefetch(&slots_[index].header);

@@ -21,8 +21,8 @@ void InProcessState::delete_expired(WallTime now) {
       const auto found = tuples_.find(name);
       if (found == tuples_.end() || !found->second.has_regions()) continue;
       Tuple& tuple = found->second;
-      if (tuple.regions_kept_until > now) {
-        regions_by_expiry_[tuple.regions_kept_until].push_back(std::move(name));
+      if (*tuple.regions_kept_until > now) {
+        regions_by_expiry_[*tuple.regions_kept_until].push_back(std::move(name));
         continue;
       }
       forget_regions(tuple);
@@ -50,7 +50,7 @@ void InProcessState::erase_cell(const CellId& cell) {
 
 void InProcessState::forget_regions(Tuple& tuple) {
   tuple.regions = {};
-  tuple.regions_kept_until = {};
+  tuple.regions_kept_until.reset();
   --with_regions_;
 }
 
@@ -169,18 +169,16 @@ TupleCounts InProcessState::tuple(const std::string& name,
 
 bool InProcessState::update(const TupleUpdate& update, WallTime now, size_t max_tuples) {
   if (update.kept_until <= now || update.counts.empty()) return true;
-  const auto found = tuples_.try_emplace(update.tuple).first;
-  Tuple& tuple = found->second;
+  // A tuple with cells is used here, and bounded by the memory of its processes.
+  const bool is_full = max_tuples > 0 && with_regions_ >= max_tuples;
+  if (is_full && find(update.tuple) == nullptr) return false;
+  Tuple& tuple = tuples_[update.tuple];
   if (!tuple.has_regions()) {
-    // A tuple with cells is used here, and bounded by the memory of its processes.
-    if (max_tuples > 0 && with_regions_ >= max_tuples && tuple.cells.empty()) {
-      tuples_.erase(found);
-      return false;
-    }
     ++with_regions_;
+    tuple.regions_kept_until = update.kept_until;
     regions_by_expiry_[update.kept_until].push_back(update.tuple);
   }
-  tuple.regions_kept_until = std::max(tuple.regions_kept_until, update.kept_until);
+  tuple.regions_kept_until = std::max(*tuple.regions_kept_until, update.kept_until);
   for (const RegionCount& count : update.counts) tuple.regions.merge(count);
   return true;
 }

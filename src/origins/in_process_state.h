@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -66,9 +67,9 @@ class InProcessState {
   struct Tuple {
     base::FlatMap<int64_t, Cell> cells;  // by window
     RegionCounts regions;
-    WallTime regions_kept_until{};  // the epoch: there are none
+    std::optional<WallTime> regions_kept_until = {};  // none: there are no regions
 
-    [[nodiscard]] bool has_regions() const { return regions_kept_until > WallTime{}; }
+    [[nodiscard]] bool has_regions() const { return regions_kept_until.has_value(); }
     [[nodiscard]] bool is_empty() const { return cells.empty() && !has_regions(); }
   };
   [[nodiscard]] const Tuple* find(const std::string& tuple) const;

@@ -22,7 +22,8 @@ void* map(size_t bytes) {
   return data;
 }
 
-// The system makes huge pages only of whole ones, so the memory begins at the start of one.
+// The system makes huge pages only of whole ones, so the memory begins at the start of one. What
+// fills none, at the end or in all, stays on small pages.
 void* map_huge(size_t bytes) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t used = (bytes + page - 1) / page * page;
