@@ -339,7 +339,7 @@ async function sizing() {
     rows.push([`${regions} × ${processes} × ${keys.toLocaleString('en-US')}`, ...both(bound, written),
       ...both(regions * written, figures.rows_read),
       ...both((written * (regions + 1)) / regions, figures.bridge_updates / regions),
-      ...both((71 * written * processes * (regions + 1)) / regions + 530 * processes, figures.message_bytes / regions)]);
+      ...both((72 * written * processes * (regions + 1)) / regions + 530 * processes, figures.message_bytes / regions)]);
   }
   table('Formulas for the size of a deployment, and simulation', ['regions × processes × keys',
     'rows written/s: at most', 'simulated', 'rows read/s: formula', 'simulated', 'updates/s at a Redis: formula', 'simulated',
