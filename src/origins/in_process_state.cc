@@ -74,11 +74,12 @@ CellTotals InProcessState::totals(const CellId& cell, const Component& mine) con
 void InProcessState::replay(const CellReplay& replay, WallTime now) {
   if (replay.expires_at <= now) return;
   const Part part{.total = replay.total, .limit_seen = replay.limit_seen};
-  if (part.total > 0 || part.limit_seen > 0) {
+  if (!part.is_empty()) {
     raise(open(tuples_[replay.cell.tuple], replay.cell, replay.expires_at), replay.writer, part);
   }
-  if (replay.due != Due::kNever)
+  if (replay.due != Due::kNever) {
     due.add(due_entry(replay.cell, replay.expires_at, replay.due, now));
+  }
 }
 
 StepTotals InProcessState::step(const CellStep& step, WallTime now) {
@@ -91,9 +92,9 @@ StepTotals InProcessState::step(const CellStep& step, WallTime now) {
   // An expired cell counts as written.
   if (step.expires_at > now) {
     const Part part{.total = grant.total, .limit_seen = step.limit_seen};
-    if (part.total > 0 || part.limit_seen > 0 || grant.refused) {
+    if (!part.is_empty() || grant.refused) {
       Cell& cell = open(tuple, step.cell, step.expires_at);
-      if (part.total > 0 || part.limit_seen > 0) raise(cell, step.writer, part);
+      if (!part.is_empty()) raise(cell, step.writer, part);
       cell.refused = cell.refused || grant.refused;
     }
     if (step.due != Due::kNever) due.add(due_entry(step.cell, step.expires_at, step.due, now));

@@ -59,6 +59,7 @@ class InProcessState {
   struct Part {
     Count total = 0;
     Count limit_seen = 0;  // 0: unknown
+    [[nodiscard]] bool is_empty() const { return total == 0 && limit_seen == 0; }
   };
   struct Cell {
     base::FlatMap<Component, Part> parts;

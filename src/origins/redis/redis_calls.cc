@@ -127,8 +127,9 @@ void RedisOrigin::Worker::replay(const std::vector<CellReplay>& cells, OriginRep
         add(call.pipeline, OriginCommand::kRead, {"HGETALL", part.key});
       }
       part.hash_reply = call.pipeline.count - 1;
-      if (cell.due != Due::kNever)
+      if (cell.due != Due::kNever) {
         due.push_back(due_entry(cell.cell, cell.expires_at, cell.due, server_time()));
+      }
     }
     call.cells.push_back(std::move(part));
   }
