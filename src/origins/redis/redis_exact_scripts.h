@@ -36,6 +36,12 @@ local acked, own, strict_for = numbers[4], numbers[5], numbers[6]
 local width_of_others, sequence_of_others = numbers[7], numbers[8]
 if #ARGV < 13 or duration < 1 then return redis.error_reply('ERR weir: wrong arguments') end
 local function text(value) return string.format('%.0f', value) end
+local function has_capacities(first, size)
+  for i = first, #ARGV, size do
+    if numbers[i + size - 1] + (size == 4 and numbers[i + 2] or 0) < 1 then return false end
+  end
+  return true
+end
 local others = 'f' .. ARGV[7]
 local hash = redis.call('HMGET', KEYS[1], field, 's', 'r', others)
 local told, refused = 0, tonumber(hash[3]) or 0
@@ -121,7 +127,7 @@ struct JoinedText {
 // the lowest first, so that a digit times a number below 2^40 is exact.
 inline constexpr std::string_view kDecideBacklogText = R"(
 local num, den, keeps_time = numbers[14], numbers[15], numbers[16]
-if #ARGV < 16 or #ARGV % 4 ~= 0 or num < 1 or den < 1 then
+if #ARGV < 16 or #ARGV % 4 ~= 0 or num < 1 or den < 1 or not has_capacities(17, 4) then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 local ms, pulses = 0, 0
@@ -231,7 +237,7 @@ return {1, text(clock), stored, granted, text(charged), text(refused)}
 
 inline constexpr std::string_view kDecideRingText = R"(
 local width = numbers[14]
-if #ARGV < 14 or #ARGV % 2 ~= 0 or width < 1 then
+if #ARGV < 14 or #ARGV % 2 ~= 0 or width < 1 or not has_capacities(15, 2) then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 if set_back then
@@ -276,7 +282,9 @@ return {1, text(clock), stored, granted, text(charged), text(refused)}
 // KEYS[2] is a sorted set with an entry for each millisecond in which units were admitted: its
 // time, and as score the number of its last unit. Units are numbered from 1.
 inline constexpr std::string_view kDecideLogText = R"(
-if #ARGV % 2 ~= 1 then return redis.error_reply('ERR weir: wrong arguments') end
+if #ARGV % 2 ~= 1 or not has_capacities(14, 2) then
+  return redis.error_reply('ERR weir: wrong arguments')
+end
 local log = KEYS[2]
 local total, left = string.match(rest, '^(%d+) (%d+)$')
 if total then

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <future>
+#include <map>
 #include <thread>
 
 #include "algorithms/windows.h"
@@ -322,31 +323,70 @@ TEST_F(RedisExact, DecidesOtherTuplesIfAKeyHasAnotherType) {
   EXPECT_EQ(answers[1].decisions[0].outcome, Outcome::kAdmitted);
 }
 
+// Each case has one wrong value in a list that is valid otherwise.
 TEST_F(RedisExact, RefusesInvalidArgumentsAndNamesThem) {
-  struct Case {
-    Script script;
-    std::vector<std::string> values;
-    std::string error;
+  using Values = std::vector<std::string>;
+  // The writer, the call, the duration, ..., the capacity of what the writer admitted by itself.
+  const Values common = {"w", "1", "1000", "0", "0", "500", "1000", "1", "0", "0", "0", "0", "10"};
+  const auto with = [&](const Values& more) {
+    Values all = common;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
   };
-  const std::vector<Case> cases = {
-      {Script::kBacklog, {"w", "1", "1000", "1", "x", "0"}, "argument 5"},
-      {Script::kBacklog, {"w", "-1", "1000", "1", "1", "0"}, "argument 2"},
-      {Script::kBacklog, {"w", "1", "1000", "1", "1", "0", "1"}, "wrong arguments"},
-      {Script::kBacklog, {"w", "1", "1000", "0", "1", "0"}, "wrong arguments"},
-      {Script::kBacklog, {"w"}, "wrong arguments"},
-      {Script::kRing, {"w", "1", "1000", "63", "1.5", "2"}, "argument 5"},
-      {Script::kRing, {"w", "1", "1000", "0"}, "wrong arguments"},
-      {Script::kLog, {"w", "1", "0"}, "wrong arguments"},
-      {Script::kLog, {"w", "1", "1000", "1"}, "wrong arguments"},
+  const std::map<Script, Values> valid = {
+      // The rate as a fraction, whether time is kept; cost and capacity, each in ms and pulses.
+      {Script::kBacklog, with({"100", "1", "0", "100", "0", "1000", "0"})},
+      {Script::kRing, with({"63", "1", "10"})},  // a part of the window; cost and capacity
+      {Script::kLog, with({"1", "10"})},
   };
   load_scripts();
-  for (const Case& each : cases) {
-    std::string command = "EVALSHA " + sha_of(each.script) + " 2 {k}x {k}g";
-    for (const std::string& value : each.values) command += " " + value;
-    EXPECT_NE(server_.ask(command).find(each.error), std::string::npos)
-        << command << ": " << server_.ask(command);
+  const auto call = [&](Script script, const std::string& key, const Values& values) {
+    std::string command = "EVALSHA " + sha_of(script) + " 2 {" + key + "}x {" + key + "}g";
+    for (const std::string& value : values) command += " " + value;
+    return server_.ask(command);
+  };
+  for (const auto& [script, values] : valid) {
+    const std::string answer =
+        call(script, "valid" + std::to_string(static_cast<int>(script)), values);
+    EXPECT_TRUE(answer.starts_with("*6\r\n:1\r\n")) << answer;
   }
-  EXPECT_EQ(server_.ask("EXISTS {k}x {k}g"), ":0\r\n");
+  const auto expect_error = [&](Script script, const Values& values, const std::string& error) {
+    const std::string answer = call(script, "k", values);
+    EXPECT_NE(answer.find(error), std::string::npos)
+        << static_cast<int>(script) << " " << values.size() << " values: " << answer;
+    EXPECT_EQ(server_.ask("EXISTS {k}x {k}g"), ":0\r\n");
+  };
+  for (const auto& [script, values] : valid) {
+    for (size_t i = 2; i <= values.size(); ++i) {
+      for (const char* wrong : {"x", "-1", "1.5", "9007199254740994"}) {
+        Values changed = values;
+        changed[i - 1] = wrong;
+        expect_error(script, changed, "argument " + std::to_string(i) + " is no number");
+      }
+    }
+    // Too few or too many.
+    Values changed = values;
+    changed.pop_back();
+    expect_error(script, changed, "wrong arguments");
+    changed = values;
+    changed.emplace_back("1");
+    expect_error(script, changed, "wrong arguments");
+    expect_error(script, {"w"}, "wrong arguments");
+    // A duration of 0, and a burst of 0.
+    changed = values;
+    changed[2] = "0";
+    expect_error(script, changed, "wrong arguments");
+    changed = values;
+    changed[script == Script::kBacklog ? values.size() - 2 : values.size() - 1] = "0";
+    expect_error(script, changed, "wrong arguments");
+  }
+  // A rate of 0 or of 1/0, and a part of 0 ms.
+  for (const auto& [script, at] :
+       {std::pair(Script::kBacklog, 14), {Script::kBacklog, 15}, {Script::kRing, 14}}) {
+    Values changed = valid.at(script);
+    changed[static_cast<size_t>(at) - 1] = "0";
+    expect_error(script, changed, "wrong arguments");
+  }
 }
 
 }  // namespace
