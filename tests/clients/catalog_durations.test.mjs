@@ -234,20 +234,28 @@ test('each region without Redis takes over what it has admitted', async () => {
       const found = await call(us, 'ratelimit.getNamespace', { namespace: 'api' });
       return found.status === 200;
     });
-    // A region learns of the other's usage through the database.
-    const usedUp = async () => {
+    // A region learns of the other's usage through the database. The row is there, and a later change
+    // has arrived, so the row has, too; until then the other region may admit requests.
+    const usedUp = async (durations) => {
       assert.equal((await at(eu, 1)).success, false);
-      await until('the other region', async () => !(await at(us, 1)).success);
+      const isFull = ({ region, count }) => region === 'eu' && count >= kLimit;
+      await until('the row', async () => (await regions.rows('alice')).filter(isFull).length === durations);
+      const later = { namespace: 'api', identifier: `later-${++names}` };
+      assert.ok((await ok(eu, 'ratelimit.limit', { ...later, cost: kLimit })).success);
+      await until('a later change', async () =>
+        (await ok(us, 'ratelimit.limit', { ...later, cost: 0 })).remaining === 0,
+      );
+      assert.equal((await at(us, 1)).success, false);
     };
     assert.ok((await at(eu, kLimit)).success);
-    await usedUp();
+    await usedUp(1);
     await ok(us, 'ratelimit.setOverride', { ...named, limit: kLimit, duration: kShorter });
     await until('the override', async () => (await at(eu, 0)).overrideId !== undefined);
     for (const node of [eu, us]) assert.equal((await at(node, 0)).remaining, 0, 'a peek knows all');
-    await usedUp();
+    await usedUp(2);
     await ok(eu, 'ratelimit.deleteOverride', named);
     await until('its end', async () => (await at(us, 0)).overrideId === undefined);
-    await usedUp();
+    await usedUp(2);
   } finally {
     for (const node of [eu, us]) await node.stop();
   }
