@@ -211,9 +211,10 @@ class WEIR_EXPORT Limiter {
   [[nodiscard]] size_t capacity() const { return capacity_; }  // tuples; see Options::capacity
 
   // Persists counts across a restart: passes one record per tuple of gcra, token_bucket,
-  // sliding_window_strict and sliding_log to `write`. The origin and the ledger do not store
-  // these. A later record of a tuple replaces the earlier ones. Counts in the sketch are not
-  // saved. Calls are serialised.
+  // sliding_window_strict and sliding_log to `write`. For a limiter without an origin, and for
+  // relaxed requests: the state of all others is at the origin, and this process has a copy, which
+  // it uses while the origin is lost. A later record of a tuple replaces the earlier ones. Counts
+  // in the sketch are not saved. Calls are serialised.
   SaveReport save(Instant now, Saving saving, const std::function<void(std::string_view)>& write);
   // Imports a record, before the first request. A tuple in memory then counts at least as much as
   // the record. False: this is not a valid record.

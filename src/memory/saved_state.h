@@ -1,5 +1,5 @@
-// Saves and restores the state of one tuple over a restart of the process. Only for the classes
-// that no origin and no ledger stores: backlogs, rings and logs.
+// Saves and restores the state of one tuple over a restart of the process. Only for backlogs,
+// rings and logs: without an origin, and for relaxed requests, their state is in this process only.
 //
 // All times are wall-clock times, so a state that is restored later has drained in between, as if
 // the process had been suspended. Concurrent charges and tentative charges of a batch err on the

@@ -1,7 +1,8 @@
 // The tuple in which a region counts, for the other regions, what it admits of a tuple whose state
-// its origin keeps: gcra, token_bucket, sliding_window_strict, sliding_log.
+// cannot be merged: gcra, token_bucket, sliding_window_strict, sliding_log.
 //
-// It is a fixed window of the same workspace and namespace. Its identifier is that of the counted
+// It is a sliding window of the same workspace and namespace: the publish rule then also counts
+// what the last window still holds back. Its identifier is that of the counted
 // tuple, a separator, the class and the duration of the counted tuple. Its windows are about as
 // long as an admission counts. Their length is a power of two and 1 ms, which nobody chooses for a
 // limit.
