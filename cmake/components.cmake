@@ -20,7 +20,10 @@ set(WEIR_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 function(weir_part target name)
   add_library(weir::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES
-    EXPORT_NAME ${name} OUTPUT_NAME weir-${name} POSITION_INDEPENDENT_CODE ON)
+    EXPORT_NAME ${name} OUTPUT_NAME weir-${name})
+  if(NOT WEIR_DEV)  # otherwise as the precompiled headers
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
   if(TARGET weir_internals)
     target_link_libraries(${target} PRIVATE weir_internals)
   endif()

@@ -6,6 +6,7 @@
 add_library(weir_inside STATIC src/ledgers/memory_ledger.cc)
 target_include_directories(weir_inside PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(weir_inside PUBLIC weir PRIVATE weir_flags)
+weir_precompile(weir_inside)
 
 # Of what most folders use.
 find_package(fmt REQUIRED)
@@ -37,7 +38,7 @@ endif()
 if(NOT WEIR_TESTS)
   return()
 endif()
-# A simulated world has one thread: the thread sanitizer would watch it for nothing.
+# These have one thread: the thread sanitizer would watch it for nothing.
 if(NOT WEIR_SANITIZE STREQUAL "thread" OR whole)
   add_subdirectory(src/plot)
   add_subdirectory(src/lab)

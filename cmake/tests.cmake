@@ -11,10 +11,10 @@ include(GoogleTest)
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
 
-# Generated cases compile slowly and run quickly, so tests are compiled with little optimisation, and
-# under UBSan with none.
+# Tests compile slowly and run quickly, so they are compiled with little optimization, and under
+# sanitizers with none.
 set(test_effort -Og)
-if(WEIR_SANITIZE MATCHES "undefined")
+if(WEIR_SANITIZE)
   set(test_effort -O0)
 endif()
 # The code under test has the fuzzer's instrumentation; the tests need none.
@@ -31,17 +31,13 @@ target_link_libraries(weir_test_headers PRIVATE weir weir_flags GTest::gmock rap
 target_precompile_headers(weir_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>
   <algorithm> <chrono> <functional> <map> <optional> <string> <thread> <vector>)
 
-# Under the thread sanitizer: removes the files without threads or a server from a list, because a
-# race needs two threads.
-function(keep_files_with_threads files)
-  if(NOT WEIR_SANITIZE STREQUAL "thread" OR WEIR_SANITIZE_ALL)
-    return()
-  endif()
+# keep_files_with(REGEX files): removes the files without a line that matches from a list.
+function(keep_files_with regex files)
   set(kept)
   foreach(file ${${files}})
     cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-    file(STRINGS ${file} found LIMIT_COUNT 1 REGEX "[Tt]hread|std::async|RedisServer|MariaDbServer")
+    file(STRINGS ${file} found LIMIT_COUNT 1 REGEX ${regex})
     if(found)
       list(APPEND kept ${file})
     endif()
@@ -52,23 +48,30 @@ function(keep_files_with_threads files)
   set(${files} ${kept} PARENT_SCOPE)
 endfunction()
 
-# weir_test(name MODULE modules... FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): adds one
-# test binary. ctest knows each of its tests by the label MODULE/name, which ./dev test --only uses.
+# Unit tests in the optimized build, for ./dev test --only and --full.
+add_custom_target(unit_tests)
+
+# weir_test(name MODULE modules... FILES files... [LIBS libs...] [ENGINE lib] [OPTIMIZED] [WHOLE] [LONG]):
+# adds one test binary. ctest knows each of its tests by the label MODULE/name, which ./dev test --only uses.
+# OPTIMIZED: ./dev test runs it in the optimized build; the others run under ASan and UBSan.
 # WHOLE: all tests run in one process, because they share servers that start slowly.
-# LONG: runs for long in one process. It starts first, and is compiled with optimisation, because the
-# linker may take any inline function from a test.
+# LONG: computes for long in one process. It starts first, and is compiled with optimization, because
+# the linker may take any inline function from a test.
 # ENGINE replaces weir_inside.
 function(weir_test name)
-  cmake_parse_arguments(ARG "WHOLE;LONG" "ENGINE" "MODULE;FILES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED;WHOLE;LONG" "ENGINE" "MODULE;FILES;LIBS" ${ARGN})
   if(NOT ARG_ENGINE)
     set(ARG_ENGINE weir_inside)
   endif()
-  keep_files_with_threads(ARG_FILES)
+  # A race needs two threads.
+  if(WEIR_SANITIZE STREQUAL "thread" AND NOT WEIR_SANITIZE_ALL)
+    keep_files_with("[Tt]hread|std::async|RedisServer|MariaDbServer" ARG_FILES)
+  endif()
   if(NOT ARG_FILES)
     return()
   endif()
   add_executable(${name} ${ARG_FILES})
-  if(ARG_LONG)
+  if(ARG_LONG AND ARG_OPTIMIZED)
     set(test_effort -O1)
   else()
     target_precompile_headers(${name} REUSE_FROM weir_test_headers)
@@ -85,6 +88,12 @@ function(weir_test name)
     add_dependencies(tests_of_${module} ${name})
     list(APPEND labels ${module}/${name})
   endforeach()
+  if(ARG_OPTIMIZED)
+    list(APPEND labels optimized)
+  elseif(NOT WEIR_SANITIZE)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    add_dependencies(unit_tests ${name})
+  endif()
   if(WEIR_SANITIZE OR ARG_WHOLE)
     # The leak check takes seconds at the end of a process: one process per binary.
     add_test(NAME ${name} COMMAND ${name})
@@ -107,6 +116,13 @@ foreach(module ${quick_modules} regional global decide ledgers)
     list(APPEND quick_files ${files})
   elseif(files)
     weir_test(${module}_test MODULE ${module} FILES ${files})
+  endif()
+  # Files with generated cases also run in the optimized build, with ten times as many.
+  if(NOT WEIR_SANITIZE)
+    keep_files_with("RC_GTEST_PROP|generated_cases" files)
+    if(files)
+      weir_test(${module}_properties_test OPTIMIZED MODULE ${module} FILES ${files})
+    endif()
   endif()
 endforeach()
 if(WEIR_SANITIZE)

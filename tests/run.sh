@@ -135,7 +135,7 @@ unless_passed() {
   if [ "$(attribute_of failures "$parts_folder/$part.xml")" = 0 ]; then note_passed "$part" "$key"; fi
 }
 
-# test_binaries PART DIR [LABELS]: all tests of a tree but those with these labels, a|b, and those of
+# test_binaries PART DIR CTEST-ARGS...: the tests of a tree that ctest's arguments choose, but those of
 # binaries that passed as they are. architecture_test never does, so there is always something in build/.
 test_binaries() {
   local part=$1 dir=$2 binary name key passed_now=() left_out=none
@@ -152,7 +152,7 @@ test_binaries() {
     fi
   done
   [ ${#passed_now[@]} -gt 0 ] || return 0
-  run_ctest "$part" "$dir" -j 3 -LE "^(${1:-none})\$|/($left_out)\$" || return
+  run_ctest "$part" "$dir" -j 3 "$@" -LE "/($left_out)\$" || return
   [ "$(attribute_of failures "$parts_folder/$part.xml")" = 0 ] || return 0
   set -- "${passed_now[@]}"
   while [ $# -gt 0 ]; do note_passed "$1" "$2"; shift 2; done
@@ -216,7 +216,8 @@ part() {
     date +%s >"$parts_folder/$name.began.new"
     mv "$parts_folder/$name.began.new" "$parts_folder/$name.began"
     set +e  # not `|| ...`, which would let the command go on after an error
-    (set -e; "$@") >"$parts_folder/$name.log" 2>&1
+    TIMEFORMAT='%U %S'
+    { time (set -e; "$@") >"$parts_folder/$name.log" 2>&1; } 2>"$parts_folder/$name.cpu"
     echo $? >"$parts_folder/$name.result"
     date +%s >"$parts_folder/$name.ended"
     mv "$parts_folder/$name.result" "$parts_folder/$name.status"
@@ -292,6 +293,9 @@ end_part() {
 
 seconds_of() { echo $(($(<"$parts_folder/$1.ended") - $(<"$parts_folder/$1.began"))); }
 
+# cpu_of PARTS...: seconds of CPU of the parts, with all their processes.
+cpu_of() { (cd "$parts_folder" && awk '{ sum += $1 + $2 } END { printf "%.0f\n", sum }' "${@/%/.cpu}"); }
+
 # failed_cases: reads the output of ctest, and prints each failed test, and the cases that failed in it.
 # A test that ends without a list of its cases crashed or took too long: the case that ran is named.
 failed_cases() {
@@ -358,9 +362,12 @@ print_slowest() {
 print_parts() {
   local name
   echo
-  echo 'minutes of each part; they run beside each other:'
-  for name in "${part_names[@]}"; do printf '  %5s  %s\n' "$(clock "$(seconds_of "$name")")" "$name"; done
-  printf '  %5s  in all; the bar is 15:00 from a bare machine with two cores (docs/testing.md)\n' "$(clock "$1")"
+  echo 'minutes of each part, of the clock and of CPU; parts run beside each other:'
+  for name in "${part_names[@]}"; do
+    printf '  %5s %5s  %s\n' "$(clock "$(seconds_of "$name")")" "$(clock "$(cpu_of "$name")")" "$name"
+  done
+  printf '  %5s %5s  in all; the bar is 15:00 and 27:00 from a bare machine with two cores (docs/testing.md)\n' \
+    "$(clock "$1")" "$(clock "$(cpu_of "${part_names[@]}")")"
   for name in "${part_names[@]}"; do echo "$name $(seconds_of "$name")"; done >build/part-seconds
 }
 
@@ -387,16 +394,16 @@ test_everything() {
   part install-servers 120 install install_clients
   part clients 150 'programs install-servers' \
     unless_passed clients 'build/bin README.md docs scenarios examples/gateways tests/clients' run_ctest clients build -j 4 -L '^clients$'
-  part release 150 programs compile build
-  part units 90 'release install-servers' test_units
   part install-clang 20 install-servers install "${clang_packages[@]}"
-  part tsan 120 'release install-clang' compile build_tsan all
-  part tsan-tests 60 'tsan units' test_sanitized tsan-tests build/tsan
-  part asan 200 tsan compile build_asan all
-  part asan-tests 130 'asan tsan-tests' test_sanitized asan-tests build/asan
-  part embed 60 tsan compile \
-    unless_passed embed 'CMakeLists.txt cmake include src tests/embed' run_ctest embed build -j 2 -L '^embed$'
-  part fuzz 50 asan-tests fuzz_changed
+  part asan 200 'programs install-clang' compile build_asan all
+  part asan-tests 130 'asan clients' test_sanitized asan-tests build/asan
+  part fuzz 50 'asan clients' fuzz_changed
+  part release 150 asan compile build all ${full:+unit_tests}
+  part optimized 90 'release asan-tests' test_optimized
+  part tsan 120 release compile build_tsan all
+  part tsan-tests 60 'tsan optimized' test_sanitized tsan-tests build/tsan
+  part embed 60 release compile \
+    unless_passed embed 'CMakeLists.txt cmake include src tests/embed' run_ctest embed build -j 2 -L "^embed${full:+(-full)?}\$"
   # What a unity build hides: a file that does not include what it uses.
   [ -z "$full" ] || part each-file-alone 600 asan compile configure_and_build build/alone all \
     -DCMAKE_BUILD_TYPE=Release -DWEIR_UNITY=OFF
@@ -407,18 +414,19 @@ test_everything() {
     echo "not run again, since nothing they depend on has changed since they passed (--again runs them):"
     sort $parts_folder/unchanged | paste -sd ' ' | fold -s -w 98 | sed 's/^/  /'
   fi
-  for name in clients units embed asan-tests tsan-tests; do add_report $parts_folder/$name.xml; done
+  for name in clients optimized embed asan-tests tsan-tests; do add_report $parts_folder/$name.xml; done
   add_fuzz_results $(cat $parts_folder/fuzz.targets 2>/dev/null)
   print_slowest
   print_parts $(($(date +%s) - began))
-  print_failures clients units embed asan-tests tsan-tests
+  print_failures clients optimized embed asan-tests tsan-tests
   report
 }
 
-test_units() {
+# In a full run also the unit tests.
+test_optimized() {
   [ -z "$seeds" ] || export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-$seeds}
   [ -z "$full" ] || export WEIR_SCHEDULES=${WEIR_SCHEDULES:-20}
-  test_binaries units build 'clients|embed'
+  if [ -n "$full" ]; then test_binaries optimized build -LE '^(clients|embed.*)$'; else test_binaries optimized build -L '^optimized$'; fi
 }
 
 # Fewer worlds where each takes ten times as long.
@@ -432,7 +440,7 @@ run_test_command() {
   local only= under=
   while [ $# -gt 0 ]; do
     case $1 in
-      --full) full=ON ;;
+      --full) full=ON; export WEIR_TEST_FULL=1 ;;
       --again) again=1 ;;
       --list) list_modules; return ;;
       --only) [ $# -gt 1 ] || die "--only asks for a module; ./dev test --list shows them"; only=$2; shift ;;
