@@ -8,12 +8,14 @@
 
 #pragma once
 
-#include <charconv>
 #include <concepts>
 #include <cstring>
 #include <span>
 #include <string_view>
 #include <utility>
+
+#include "base/decimal.h"
+#include "base/inline.h"
 
 namespace weir::frontends {
 
@@ -70,8 +72,9 @@ class Bytes {
   }
 
   // Space for at least `count` bytes behind the last. Invalidates views of unread().
-  [[nodiscard]] std::span<char> prepare(size_t count) {
-    if (capacity_ - end_ < count) grow(count);
+  [[nodiscard]] WEIR_HOT_INLINE std::span<char> prepare(size_t count) {
+    if (capacity_ - end_ < count) [[unlikely]]
+      grow(count);
     return {data_.get() + end_, capacity_ - end_};
   }
   void commit(size_t count) { end_ += count; }
@@ -85,14 +88,14 @@ class Bytes {
     prepare(1)[0] = c;
     ++end_;
   }
-  void append(std::integral auto number) {
-    const std::span<char> free = prepare(24);
-    end_ = static_cast<size_t>(std::to_chars(free.data(), free.data() + free.size(), number).ptr -
-                               data_.get());
-  }
+  void append(std::integral auto number) { append_all(number); }
+  // Texts, characters and numbers, one after the other. Inlined, so that texts which the compiler
+  // knows are stored, not copied by a call.
   template <typename... Parts>
-  void append_all(const Parts&... parts) {
-    (append(parts), ...);
+  WEIR_HOT_INLINE void append_all(const Parts&... parts) {
+    char* at = prepare((most_of(parts) + ...)).data();
+    ((at = put(at, parts)), ...);
+    end_ = static_cast<size_t>(at - data_.get());
   }
 
   void clear() { begin_ = end_ = 0; }
@@ -102,7 +105,22 @@ class Bytes {
   }
 
  private:
-  void grow(size_t count) {
+  static size_t most_of(std::string_view text) { return text.size(); }
+  static size_t most_of(char) { return 1; }
+  static size_t most_of(std::integral auto) { return base::kMaxDecimal; }
+  WEIR_HOT_INLINE static char* put(char* at, std::string_view text) {
+    if (!text.empty()) std::memcpy(at, text.data(), text.size());  // data() may be null
+    return at + text.size();
+  }
+  WEIR_HOT_INLINE static char* put(char* at, char c) {
+    *at = c;
+    return at + 1;
+  }
+  WEIR_HOT_INLINE static char* put(char* at, std::integral auto number) {
+    return base::put_decimal(at, number);
+  }
+
+  [[gnu::noinline]] void grow(size_t count) {
     const size_t unread = size();
     const size_t capacity = capacity_with(count);
     if (capacity == capacity_) {

@@ -21,6 +21,20 @@ inline std::string quoted(std::string_view value) {
 
 // Whether the whole text is a number in the range.
 inline bool is_number(std::string_view text, Range range, int64_t& value) {
+  constexpr size_t kNoOverflow = 18;  // digits
+  if (text.size() - 1 < kNoOverflow) [[likely]] {
+    uint64_t number = 0;
+    size_t i = 0;
+    for (; i < text.size(); ++i) {
+      const auto digit = static_cast<uint64_t>(static_cast<unsigned char>(text[i])) - '0';
+      if (digit > 9) break;
+      number = number * 10 + digit;
+    }
+    if (i == text.size()) [[likely]] {
+      value = static_cast<int64_t>(number);
+      return range.holds(value);
+    }
+  }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && range.holds(value);
 }

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <array>
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "base/decimal.h"
 #include "frontends/bytes.h"
 
 namespace weir::frontends {
@@ -62,11 +62,7 @@ class RespWriter {
 
  private:
   static char* put(char* at, int64_t number) {
-    if (number >= 0 && number < 10) {
-      *at++ = static_cast<char>('0' + number);
-    } else {
-      at = std::to_chars(at, at + 20, number).ptr;
-    }
+    at = base::put_decimal(at, number);
     *at++ = '\r';
     *at++ = '\n';
     return at;
