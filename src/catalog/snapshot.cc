@@ -296,6 +296,9 @@ std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& st
     view->resets = std::move(resets);
   }
   state.overrides_changed = state.ended_changed = state.resets_changed = false;
+  view->is_plain = !view->record.deleted && view->record.since == WallTime{} &&
+                   view->values.empty() && view->overrides == nullptr && view->resets == nullptr &&
+                   view->ended == nullptr;
   return view;
 }
 

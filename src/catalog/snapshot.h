@@ -36,6 +36,8 @@ struct NamespaceView {
   // Overrides that were deleted lately, and until when something counts by their durations.
   std::shared_ptr<const OverrideIndex> ended;  // null: none
   WallTime ended_until{};
+  // Whether requests are decided as they were sent: the namespace exists and has none of the above.
+  bool is_plain = false;
 
   // What applied to an identifier so far, for set_override().
   [[nodiscard]] PriorOverride before_override(std::string_view identifier) const;

@@ -2,8 +2,7 @@
 
 namespace weir::frontends {
 
-KeyState Access::refresh(const catalog::Catalog& catalog, CatalogReader& reader, WallTime now) {
-  now_ = now;
+KeyState Access::look_up(const catalog::Catalog& catalog, CatalogReader& reader) {
   static const catalog::PermissionSet all = catalog::PermissionSet::all();
   static const catalog::PermissionSet none;
   const catalog::Snapshot& snapshot = reader.read(catalog);
@@ -13,6 +12,9 @@ KeyState Access::refresh(const catalog::Catalog& catalog, CatalogReader& reader,
     workspace_ = snapshot.find_workspace(
         key_ == nullptr ? catalog::kDefaultWorkspace : std::string_view(key_->record.workspace));
     permissions_ = is_root() ? &all : key_ != nullptr ? &key_->permissions : &none;
+    tuple_workspace_ = workspace_ == nullptr ? std::string_view()
+                                             : catalog::tuple_workspace(workspace_->record.id);
+    last_bytes_ = SIZE_MAX;
   }
   const auto refused = [&](KeyState state) {
     permissions_ = &none;
@@ -28,7 +30,7 @@ KeyState Access::refresh(const catalog::Catalog& catalog, CatalogReader& reader,
     return KeyState::kValid;
   }
   if (key_ != nullptr && workspace_ != nullptr) {
-    const bool expired = key_->record.expires && *key_->record.expires <= now;
+    const bool expired = key_->record.expires && *key_->record.expires <= now_;
     return expired ? refused(KeyState::kUnknown) : KeyState::kValid;
   }
   const catalog::CatalogState state = catalog.state();

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -58,12 +60,20 @@ class Access {
 
   // Before each use of the rest. An access that is not valid has no rights.
   [[nodiscard]] KeyState refresh(const catalog::Catalog& catalog, CatalogReader& reader,
-                                 WallTime now);
+                                 WallTime now) {
+    now_ = now;
+    const uint64_t version = catalog.version();
+    if (version == version_ && version == reader.version() && is_steady()) [[likely]]
+      return KeyState::kValid;
+    return look_up(catalog, reader);
+  }
 
   // The time of the last refresh().
   [[nodiscard]] WallTime now() const { return now_; }
   [[nodiscard]] bool is_root() const { return !hash_ || roots_ != nullptr; }
   [[nodiscard]] const catalog::WorkspaceView& workspace() const { return *workspace_; }
+  // Of the tuples.
+  [[nodiscard]] std::string_view tuple_workspace() const { return tuple_workspace_; }
   [[nodiscard]] const catalog::PermissionSet& permissions() const { return *permissions_; }
   // For the audit log: the id of the key, or "root".
   [[nodiscard]] std::string_view actor() const {
@@ -77,7 +87,33 @@ class Access {
     return key_ == nullptr ? std::nullopt : key_->record.per_second;
   }
 
+  // The namespace of the last request: the next one most likely names the same.
+  void remember(std::string_view name, const catalog::NamespaceView* ns) {
+    if (name.size() > last_name_.size()) return;
+    std::memcpy(last_name_.data(), name.data(), name.size());
+    last_bytes_ = name.size();
+    last_ns_ = ns;
+    last_is_plain_ = ns == nullptr || ns->is_plain;
+  }
+  // Whether it was this one.
+  [[nodiscard]] bool is_last(std::string_view name) const {
+    return name.size() == last_bytes_ &&
+           std::memcmp(name.data(), last_name_.data(), last_bytes_) == 0;
+  }
+  // Null: the catalog has no store, and the snapshot no namespace of this name.
+  [[nodiscard]] const catalog::NamespaceView* last() const { return last_ns_; }
+  // Whether it leaves requests as they were sent.
+  [[nodiscard]] bool last_is_plain() const { return last_is_plain_; }
+
  private:
+  // Whether a key that was valid with this snapshot still is.
+  [[nodiscard]] bool is_steady() const {
+    if (!hash_) return true;
+    if (roots_ != nullptr) return roots_->version() == roots_version_;
+    return key_ != nullptr && workspace_ != nullptr && !key_->record.expires;
+  }
+  [[nodiscard]] KeyState look_up(const catalog::Catalog& catalog, CatalogReader& reader);
+
   std::optional<rules::KeyHash> hash_;
   WallTime now_{};
   const rules::RootKeys* roots_ = nullptr;  // which had the key; null: it is no root key
@@ -87,6 +123,11 @@ class Access {
   const catalog::KeyView* key_ = nullptr;
   const catalog::WorkspaceView* workspace_ = nullptr;
   const catalog::PermissionSet* permissions_ = nullptr;
+  std::string_view tuple_workspace_{};
+  const catalog::NamespaceView* last_ns_ = nullptr;
+  size_t last_bytes_ = SIZE_MAX;  // no name has so many
+  std::array<char, 32> last_name_{};
+  bool last_is_plain_ = false;
 };
 
 }  // namespace weir::frontends

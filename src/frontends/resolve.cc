@@ -142,21 +142,24 @@ void name_past(WallTime now, const Durations& before, std::string_view identifie
 
 }  // namespace
 
-Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& catalog,
-                 Request& request, Identifiers& identifiers) {
+Resolved resolve_any(Access& access, catalog::Verb verb, catalog::Catalog& catalog,
+                     Request& request, Identifiers& identifiers) {
   using catalog::CatalogState;
   const catalog::WorkspaceView& workspace = access.workspace();
-  request.workspace = catalog::tuple_workspace(workspace.record.id);
+  request.workspace = access.tuple_workspace();
   request.past = nullptr;
   Resolved resolved;
   Durations limits;
-  const auto found = workspace.by_name.find(request.ns);
-  if (found == workspace.by_name.end()) [[unlikely]] {
+  if (access.is_last(request.ns)) {
+    resolved.ns = access.last();
+  } else if (const auto found = workspace.by_name.find(request.ns);
+             found != workspace.by_name.end()) {
+    resolved.ns = found->second.get();
+    access.remember(request.ns, resolved.ns);
+  } else {
     // A key with rights on single namespaces may name one by its id.
     resolved.ns = workspace.find(request.ns);
     if (resolved.ns != nullptr) request.ns = resolved.ns->record.name;
-  } else {
-    resolved.ns = found->second.get();
   }
   if (resolved.ns == nullptr) {
     const CatalogState state = catalog.state();
@@ -168,6 +171,8 @@ Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& cat
       resolved.resolution = Resolution::kUnknown;
       return resolved;
     }
+    // Without a store it does not appear later, but for another snapshot.
+    if (state == CatalogState::kNone) access.remember(request.ns, nullptr);
     if (known && workspace.by_id.size() < catalog::kMaxNamespaces) {
       catalog.create_namespace(workspace.record.id, request.ns, access.actor());
     }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <string>
 
+#include "base/inline.h"
 #include "catalog/catalog.h"
 #include "frontends/access.h"
 #include "weir/request.h"
@@ -35,14 +36,30 @@ struct Identifiers {
   std::deque<PastDurations> past;
 
   void clear() {
-    after_reset.clear();
-    past.clear();
+    if (!after_reset.empty()) after_reset.clear();
+    if (!past.empty()) past.clear();
   }
 };
 
+// resolve() of a request that may have an override, other values, or no rights.
+[[nodiscard]] Resolved resolve_any(Access& access, catalog::Verb verb, catalog::Catalog& catalog,
+                                   Request& request, Identifiers& identifiers);
+
 // `access` is valid. The request points into the snapshot of `access` and into `identifiers`.
-[[nodiscard]] Resolved resolve(const Access& access, catalog::Verb verb, catalog::Catalog& catalog,
-                               Request& request, Identifiers& identifiers);
+[[nodiscard]] WEIR_HOT_INLINE Resolved resolve(Access& access, catalog::Verb verb,
+                                               catalog::Catalog& catalog, Request& request,
+                                               Identifiers& identifiers) {
+  const bool is_plain = access.is_last(request.ns) && access.last_is_plain() &&
+                        access.permissions().may(verb) && request.limit != 0 &&
+                        request.duration != Millis(0);
+  if (!is_plain) [[unlikely]]
+    return resolve_any(access, verb, catalog, request, identifiers);
+  request.workspace = access.tuple_workspace();
+  request.past = nullptr;
+  Resolved resolved;
+  resolved.ns = access.last();
+  return resolved;
+}
 
 // The verdict on a request with a limit of 0, which was decided with another one.
 void set_limit_of_zero(Verdict& verdict);

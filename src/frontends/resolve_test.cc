@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "catalog/changes.h"
 #include "frontends/memory_catalog_test.h"
@@ -101,6 +104,53 @@ TEST_F(ResolveTest, TakesOverrideThenNamespaceThenRequest) {
   ASSERT_NE(find(request).override, nullptr);
   EXPECT_EQ(request.limit, 30U);
   EXPECT_EQ(request.duration, Millis(5000));
+}
+
+TEST_F(ResolveTest, AnswersFromMemoryLikeALookUp) {
+  write_namespace();
+  become({"ratelimit.*.limit", "ratelimit.*.create_namespace"});
+  const auto resolution_of = [&](std::string_view name, Verb verb = Verb::kLimit) {
+    Request request = alice();
+    request.ns = name;
+    request.workspace = "another";
+    request.past = reinterpret_cast<const PastDurations*>(&request);  // of an earlier request
+    const Resolved resolved = find(request, verb);
+    if (resolved.resolution != Resolution::kReady) return resolved.resolution;
+    EXPECT_EQ(request.workspace, catalog::tuple_workspace(workspace));
+    EXPECT_EQ(request.past, nullptr);
+    EXPECT_EQ(resolved.ns == nullptr ? "" : resolved.ns->record.name, name == "api" ? "api" : "");
+    return resolved.resolution;
+  };
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(resolution_of("api"), Resolution::kReady);
+    EXPECT_EQ(resolution_of("apj"), Resolution::kReady);
+    EXPECT_EQ(resolution_of("ap"), Resolution::kReady);
+    EXPECT_EQ(resolution_of("api", Verb::kPeek), Resolution::kForbidden);
+    Request without_limit{.ns = "api", .identifier = "alice"};
+    EXPECT_EQ(find(without_limit).resolution, Resolution::kNoLimit);
+  }
+  ns.deleted = true;
+  write_namespace();
+  EXPECT_EQ(resolution_of("api"), Resolution::kGone);
+}
+
+TEST_F(ResolveTest, AppliesWhatIsSetAfterARequest) {
+  write_namespace();
+  for (const auto& set : std::vector<std::function<void()>>{
+           [&] { set_override("alice", 30); },
+           [&] { delete_override("alice"); },
+           [&] { set_default(Millis(3000)); },
+       }) {
+    Request before = alice();
+    (void)find(before);
+    Request again = alice();
+    (void)find(again);
+    EXPECT_EQ(again.duration, before.duration);
+    set();
+    Request after = alice();
+    (void)find(after);
+    EXPECT_NE(after.duration, before.duration);
+  }
 }
 
 TEST_F(ResolveTest, NeedsALimitFromSomewhere) {

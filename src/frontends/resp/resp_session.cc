@@ -1,8 +1,10 @@
 #include "frontends/resp/resp_session.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "base/inline.h"
 #include "frontends/resp/arguments.h"
 #include "frontends/resp/cluster_commands.h"
 #include "frontends/resp/known_commands.h"
@@ -239,11 +241,40 @@ KeyState RespSession::accept_key(std::string_view key, Instant now) {
   return key_state_ = state;
 }
 
+WEIR_HOT_INLINE RespSession::Gathered RespSession::keep(catalog::Verb verb, Kind kind,
+                                                        RespError& error) {
+  const size_t at = scratch_.gathered;
+  Request& request = scratch_.requests[at];
+  Resolved resolved;
+  if (error.empty()) [[likely]] {
+    if (key_state_ == KeyState::kValid && !access_.per_second()) [[likely]] {
+      resolved = resolve(access_, verb, service_.catalog, request, scratch_.after_reset);
+      if (resolved.resolution != Resolution::kReady) [[unlikely]]
+        error = to_resp_error(resolved, verb);
+    } else {
+      error = resolve_request(verb, request, resolved);
+    }
+  }
+  if (!error.empty()) [[unlikely]] {
+    error_ = std::move(error);
+    return Gathered::kInvalid;
+  }
+  scratch_.denied[at] = resolved.denies_all;
+  scratch_.any_denied |= resolved.denies_all;
+  scratch_.kinds[at] = kind;
+  scratch_.gathered = at + 1;
+  return Gathered::kYes;
+}
+
 // Whether the request is a decision, to which decide() replies.
 RespSession::Gathered RespSession::gather(Arguments arguments) {
   if (transaction_.open()) return Gathered::kNo;
   const std::string_view command = arguments[0];
-  const bool throttle = is_word(command, "CL.THROTTLE");
+  // Compared here first, by a size that the compiler knows.
+  constexpr std::string_view kThrottle = "CL.THROTTLE";
+  const bool throttle = command.size() == kThrottle.size() &&
+                        (std::memcmp(command.data(), kThrottle.data(), kThrottle.size()) == 0 ||
+                         is_word(command, kThrottle));
   const bool peek = !throttle && is_word(command, "WEIR.PEEK");
   if (!throttle && !peek && !is_word(command, "WEIR.LIMIT")) {
     const bool script = is_word(command, "EVAL") || is_word(command, "EVALSHA");
@@ -251,39 +282,28 @@ RespSession::Gathered RespSession::gather(Arguments arguments) {
   }
   if (service_.resp_key_policy == KeyPolicy::kRequired && !authenticated_) return Gathered::kNo;
   Request& request = scratch_.requests[scratch_.gathered];
-  error_ = throttle ? read_throttle(arguments, request, scratch_.hashed[scratch_.gathered])
-           : peek   ? read_peek(arguments, request)
-                    : read_limit(arguments, request);
-  const catalog::Verb verb = peek ? catalog::Verb::kPeek : catalog::Verb::kLimit;
-  Resolved resolved;
-  if (error_.empty()) error_ = resolve_request(verb, request, resolved);
-  if (!error_.empty()) return Gathered::kInvalid;
-  scratch_.denied[scratch_.gathered] = resolved.denies_all;
-  scratch_.kinds[scratch_.gathered++] = throttle ? Kind::kThrottle : Kind::kLimit;
-  return Gathered::kYes;
+  RespError error = throttle ? read_throttle(arguments, request, scratch_.hashed[scratch_.gathered])
+                    : peek   ? read_peek(arguments, request)
+                             : read_limit(arguments, request);
+  return keep(peek ? catalog::Verb::kPeek : catalog::Verb::kLimit,
+              throttle ? Kind::kThrottle : Kind::kLimit, error);
 }
 
 RespSession::Gathered RespSession::gather_script(Arguments arguments) {
   if (service_.resp_key_policy == KeyPolicy::kRequired && !authenticated_) return Gathered::kNo;
   ThrottleCall call;
-  error_ = read_eval(arguments, service_.scripts, scratch_.scripts, call);
-  if (error_.empty()) {
-    error_ = read_throttle(call.arguments(), scratch_.requests[scratch_.gathered],
-                           scratch_.hashed[scratch_.gathered]);
+  RespError error = read_eval(arguments, service_.scripts, scratch_.scripts, call);
+  if (error.empty()) {
+    error = read_throttle(call.arguments(), scratch_.requests[scratch_.gathered],
+                          scratch_.hashed[scratch_.gathered]);
   }
-  Resolved resolved;
-  if (error_.empty()) {
-    error_ = resolve_request(catalog::Verb::kLimit, scratch_.requests[scratch_.gathered], resolved);
-  }
-  if (!error_.empty()) return Gathered::kInvalid;
-  scratch_.denied[scratch_.gathered] = resolved.denies_all;
-  scratch_.kinds[scratch_.gathered++] = Kind::kThrottle;
-  return Gathered::kYes;
+  return keep(catalog::Verb::kLimit, Kind::kThrottle, error);
 }
 
 bool RespSession::decide(Instant now, Bytes& out) {
   const size_t count = std::exchange(scratch_.gathered, 0);
   if (count == 0) return true;
+  const bool any_denied = std::exchange(scratch_.any_denied, false);
   const auto requests = std::span(scratch_.requests).first(count);
   const auto kinds = std::span<const Kind>(scratch_.kinds).first(count);
   service_.namespaces.apply(requests);
@@ -295,7 +315,8 @@ bool RespSession::decide(Instant now, Bytes& out) {
   if (!may_wait()) {
     const auto verdicts = std::span(scratch_.verdicts).first(count);
     service_.backend.check_each(now, requests, verdicts);
-    deny(scratch_.denied, verdicts);
+    if (any_denied) [[unlikely]]
+      deny(scratch_.denied, verdicts);
     reply(now, kinds, verdicts, out);
     return true;
   }
@@ -310,7 +331,7 @@ bool RespSession::decide(Instant now, Bytes& out) {
                                                            if (pending->detached) (*wake)();
                                                          });
   if (decided) {
-    deny(pending->denied, pending->verdicts);
+    if (any_denied) deny(pending->denied, pending->verdicts);
     reply(now, pending->kinds, pending->verdicts, out);
   } else {
     pending->detached = true;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frontends/access.h"
@@ -35,6 +36,7 @@ struct RespScratch {
   std::array<HashedKey, kGroup> hashed{};  // keys of requests
   std::array<Kind, kGroup> kinds{};
   std::array<bool, kGroup> denied{};  // by an override with limit 0
+  bool any_denied = false;
   Identifiers after_reset;
   CatalogReader catalog;
   std::array<Result<Verdict>, kGroup> verdicts{};
@@ -80,6 +82,8 @@ class RespSession final : public Session {
   void refresh_access(Instant now);
   // Finds the limit of the request. An error, or empty.
   [[nodiscard]] RespError resolve_request(catalog::Verb verb, Request& request, Resolved& resolved);
+  // Finds the limit of a request that was read without an error, and keeps it for decide().
+  [[nodiscard]] Gathered keep(catalog::Verb verb, Kind kind, RespError& error);
   // Whether the key may send another request in this second.
   [[nodiscard]] bool is_within_rate();
   // Takes the rights of a key if it is valid.
