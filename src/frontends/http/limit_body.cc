@@ -2,6 +2,9 @@
 
 #include <simdjson.h>
 
+#include <optional>
+#include <string>
+
 #include "frontends/bytes.h"
 #include "frontends/limit_names.h"
 #include "frontends/range.h"
@@ -50,11 +53,16 @@ std::string_view as_written(std::string_view token) {
   return prefix(token.substr(0, end + 1), kMax);
 }
 
+std::string location_of(std::optional<size_t> item) {
+  return item ? "body[" + std::to_string(*item) + "]" : "body";
+}
+
 // Parses one object into a request.
 class ItemReader {
  public:
-  ItemReader(std::string location, Request& request, BodyProblems& problems)
-      : location_(std::move(location)), request_(request), problems_(problems) {}
+  // `item` is the number of the object in an array; nullopt: it is the body.
+  ItemReader(std::optional<size_t> item, Request& request, BodyProblems& problems)
+      : item_(item), request_(request), problems_(problems) {}
 
   // Returns an error if the JSON is invalid; then the rest cannot be parsed.
   simdjson::error_code read(ondemand::object object) {
@@ -65,10 +73,11 @@ class ItemReader {
       if (const auto error = member.value().get(value)) return error;
       if (const auto error = read_field(name, value)) return error;
     }
+    const unsigned missing = kRequired & ~seen_;
+    if (missing == 0) [[likely]]
+      return simdjson::SUCCESS;
     for (unsigned field = 0; field < kFields; ++field) {
-      if ((kRequired & ~seen_) >> field & 1) {
-        add_problem(kNames[field], "is missing", "give it a value");
-      }
+      if (missing >> field & 1) add_problem(kNames[field], "is missing", "give it a value");
     }
     return simdjson::SUCCESS;
   }
@@ -76,7 +85,7 @@ class ItemReader {
  private:
   void add_problem(std::string_view field, std::string_view message, std::string fix) {
     if (problems_.size() >= kMaxProblems) return;
-    problems_.push_back({.location = location_ + "." + std::string(field),
+    problems_.push_back({.location = location_of(item_) + "." + std::string(field),
                          .message = std::string(field) + " " + std::string(message),
                          .fix = std::move(fix)});
   }
@@ -181,7 +190,7 @@ class ItemReader {
                        request_.consistency);
   }
 
-  std::string location_;
+  const std::optional<size_t> item_;
   Request& request_;
   BodyProblems& problems_;
   unsigned seen_ = 0;
@@ -217,7 +226,7 @@ void LimitBodyReader::read_one(std::string_view json, Request& request, BodyProb
   ondemand::object object;
   if (error == simdjson::SUCCESS) error = document.get_object().get(object);
   if (error == simdjson::INCORRECT_TYPE) return wrong_type("a JSON object", problems);
-  if (error == simdjson::SUCCESS) error = ItemReader("body", request, problems).read(object);
+  if (error == simdjson::SUCCESS) error = ItemReader(std::nullopt, request, problems).read(object);
   if (error == simdjson::SUCCESS && !at_end(document)) error = simdjson::TRAILING_CONTENT;
   if (error != simdjson::SUCCESS) malformed(error, problems);
 }
@@ -238,11 +247,10 @@ void LimitBodyReader::read_many(std::string_view json, std::vector<Request>& req
     if (++count > kMaxBatch) break;
     ondemand::object object;
     error = element.get_object().get(object);
-    const std::string location = "body[" + std::to_string(count - 1) + "]";
     if (error == simdjson::INCORRECT_TYPE) {
       if (problems.size() < kMaxProblems) {
         problems.push_back(
-            {.location = location,
+            {.location = location_of(count - 1),
              .message = "the item is not a JSON object",
              .fix = "send an object with namespace, identifier, limit and duration"});
       }
@@ -250,7 +258,7 @@ void LimitBodyReader::read_many(std::string_view json, std::vector<Request>& req
       continue;
     }
     if (error != simdjson::SUCCESS) return malformed(error, problems);
-    error = ItemReader(location, requests.emplace_back(), problems).read(object);
+    error = ItemReader(count - 1, requests.emplace_back(), problems).read(object);
     if (error != simdjson::SUCCESS) return malformed(error, problems);
   }
   if (count == 0 || count > kMaxBatch) {
