@@ -185,7 +185,8 @@ CellDecision Batch::charge_locked(const Tuple& tuple, const Group& group) {
     if (is_answered(order_[i])) continue;
     const Query query = query_up_to(group, i);
     result = with_held_cell(tuple, [&](const auto& cell) { return cell.peek_locked(query); });
-    results_[order_[i]] = decider_.with_accuracy(tuple, query, result);
+    CellDecision& kept = results_[order_[i]] = result;
+    decider_.set_accuracy(tuple, query, kept);
     if (result.status != DecisionStatus::kDecided || is_denied(result)) {
       denied_item_ = order_[i];
       memory::unlock_head(head);

@@ -162,7 +162,8 @@ std::optional<CellDecision> Decider::try_decide(const RequestContext& context) {
     } else if (result.decision.outcome == Outcome::kDenied) {
       mark_denied(tuple, query);
     }
-    return with_accuracy(tuple, query, result);
+    set_accuracy(tuple, query, result);
+    return result;
   });
   if (decided && decided->status == DecisionStatus::kLate) return std::nullopt;
   if (decided) return decided;
@@ -186,14 +187,11 @@ CellDecision Decider::decide_in_sketch(const RequestContext& context, Effect eff
   return result;
 }
 
-CellDecision Decider::with_accuracy(const Tuple& tuple, const memory::Query& query,
-                                    CellDecision result) const {
-  if (tuple.slot->header.cell_class() == CellClass::kLog &&
-      memory::LogCell(tuple).is_undersized_for(query)) {
-    state_.counters->add(Stat::kNoMemory);
-    result.approximate = true;
-  }
-  return result;
+void Decider::set_accuracy_of_log(const Tuple& tuple, const memory::Query& query,
+                                  CellDecision& result) const {
+  if (!memory::LogCell(tuple).is_undersized_for(query)) return;
+  state_.counters->add(Stat::kNoMemory);
+  result.approximate = true;
 }
 
 // Expired tuples may own the memory that is missing, and an embedding program need not sweep.
@@ -216,9 +214,10 @@ std::optional<std::optional<CellDecision>> Decider::try_peek(const RequestContex
     if (context.cell_class() == CellClass::kWindow && !WindowCells(tuple).fits(context.query)) {
       return std::optional<CellDecision>{};
     }
-    const CellDecision result = decide_cells(tuple, context.query, Effect::kPeek);
+    CellDecision result = decide_cells(tuple, context.query, Effect::kPeek);
     if (result.status == DecisionStatus::kDecided) {
-      return with_accuracy(tuple, context.query, result);
+      set_accuracy(tuple, context.query, result);
+      return result;
     }
     memory::cpu_relax();
   }

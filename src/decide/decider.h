@@ -65,9 +65,12 @@ class Decider {
   [[nodiscard]] static memory::CellDecision deny_for_one_tick(const RequestContext& context);
 
   // Sets `approximate` if the tuple is a log that could not grow to the limit of the query.
-  [[nodiscard]] memory::CellDecision with_accuracy(const memory::Tuple& tuple,
-                                                   const memory::Query& query,
-                                                   memory::CellDecision result) const;
+  void set_accuracy(const memory::Tuple& tuple, const memory::Query& query,
+                    memory::CellDecision& result) const {
+    if (tuple.slot->header.cell_class() == memory::CellClass::kLog) {
+      set_accuracy_of_log(tuple, query, result);
+    }
+  }
 
   // Runs `work` on the tuple, under an epoch guard, until it decides or reports kLate. Creates or
   // rebuilds the tuple, and waits for threads that move it. None: the table has no space for it.
@@ -96,6 +99,8 @@ class Decider {
   void enqueue_replay(const memory::Tuple& tuple, Count limit, Algorithm algorithm) const;
 
  private:
+  void set_accuracy_of_log(const memory::Tuple& tuple, const memory::Query& query,
+                           memory::CellDecision& result) const;
   // Whether the tuple is ahead of the request but not of the present.
   [[nodiscard]] bool is_late(const memory::Tuple& tuple, WallTime requested) const;
   // decide() and peek(). The outer optional is empty if the request is late and nothing was done.
@@ -141,7 +146,8 @@ WEIR_HOT_INLINE bool Decider::decide_found(const memory::Tuple& tuple, const mem
   if (is_window) {
     memory::WindowCells(tuple).decide(query, memory::Effect::kConsume, result);
   } else {
-    result = with_accuracy(tuple, query, decide_cells(tuple, query, memory::Effect::kConsume));
+    result = decide_cells(tuple, query, memory::Effect::kConsume);
+    set_accuracy(tuple, query, result);
   }
   if (result.status != memory::DecisionStatus::kDecided) return false;
   if (result.decision.admitted()) {

@@ -317,8 +317,8 @@ bool Engine::admit_alone(const memory::Tuple& tuple, const memory::Query& query,
   const CellDecision known_here = Decider::decide_cells(tuple, query, memory::Effect::kPeek);
   if (!known_here.decision.admitted() || !use.take(query.ask.cost, most)) return false;
   state_.region->mark_untold(tuple);
-  CellDecision result = decider_.with_accuracy(
-      tuple, query, Decider::decide_cells(tuple, query, memory::Effect::kConsume));
+  CellDecision result = Decider::decide_cells(tuple, query, memory::Effect::kConsume);
+  decider_.set_accuracy(tuple, query, result);
   if (result.status != DecisionStatus::kDecided || !result.decision.admitted()) return false;
   const memory::ExactUse::Known known = use.known();
   const Count used = base::saturating_add(known.used, use.untold());
