@@ -32,6 +32,7 @@ mutation    planted bugs: a checker must find each
 threads     the engine under many schedules of its threads, each decided by a seed
 scenarios   every small scenario, run to its end; all but the longest twice
 architecture which module may include which; the machine code of the fast path
+instructions the instructions of each front end and fast decision, against kept figures
 examples    the programs in examples/
 embed       the library as an embedder installs and links it
 clients     the server, used by published clients; real Redis, MariaDB, faults
@@ -74,6 +75,7 @@ test_module() {
   case $module in
     clients) install_clients ;;
     origins | ledgers) install "${server_packages[@]}" ;;
+    instructions) command -v node >/dev/null || install nodejs ;;
     fuzz) fuzz_all 10; report; return ;;
   esac
   say "building the tests of $module"
@@ -107,7 +109,7 @@ run_ctest() {
 }
 
 # What test binaries read besides themselves, but for those that read everything.
-inputs=(docs/metrics.md docs/scenarios.md scenarios)
+inputs=(docs/metrics.md docs/scenarios.md scenarios tests/instructions)
 reads_everything='architecture_test|command_line_test|demo_test'
 
 # key_of FILES...: the same if the files are, and the servers, and what sets the number of cases.
