@@ -24,7 +24,8 @@ import { until } from './region.mjs';
 import { environment, kBinary, run, temporaryFolder, weir } from './server.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const kPages = ['README.md', 'CONTRIBUTING.md', ...markdownIn('docs')];
+// The one that takes longest first.
+const kPages = [...new Set(['docs/simulation.md', 'README.md', 'CONTRIBUTING.md', ...markdownIn('docs')])];
 
 // Why a block is not run, and what each of its commands must look like.
 const kReasons = {
@@ -294,6 +295,10 @@ const pages = new Set();
 // First, because the folders with the process ids are removed then, too.
 process.prependListener('exit', () => pages.forEach((page) => page.signal('SIGKILL')));
 
+// For a busy machine: no window ends meanwhile, and a gateway waits for its answer.
+const patient = (text) =>
+  text.replace(/ 60000\b/g, ' 86400000').replace(/duration: 60s/g, 'duration: 24h').replace(/_timeout \d+ms/g, '_timeout 60s');
+
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 class Page {
@@ -321,7 +326,7 @@ class Page {
       for (const [, , port] of example.matchAll(kPort)) {
         if (!this.ports.has(port)) this.ports.set(port, await quietPort());
       }
-      writeFileSync(path, this.replaced(example));
+      writeFileSync(path, patient(this.replaced(example)));
     }
     writeFileSync(join(this.docs, 'prelude'), kPrelude);
     this.#tool('bin/apt-get', kAptGet);
@@ -371,8 +376,9 @@ class Page {
   }
 
   // A command as this test runs it.
-  #script({ text, line }) {
+  #script({ text, comment, line }) {
     let command = this.replaced(text).replaceAll('KEY_ID', '$(last_key)');
+    if (comment.startsWith('remaining ')) command = patient(command);
     const background = command.endsWith('&') && !command.endsWith('&&');
     if (background) command = command.slice(0, -1).trim();
     const log = quoted(join(this.docs, `line-${line}.log`));
@@ -410,7 +416,7 @@ class Page {
       WEIR_RESP: `127.0.0.1:${this.ports.get('7071')}`,
       WEIR_DRAIN_GRACE: '0s',
     };
-    const { code } = await run('bash', ['-c', script], { cwd: this.folder, env, timeout: 120_000 });
+    const { code } = await run('bash', ['-c', script], { cwd: this.folder, env, timeout: 240_000 });
     const [stdout, stderr] = files.map((file) => readFileSync(file, 'utf8'));
     const outputs = stdout.split(/^@@ (\d+)\n/m);
     const last = outputs.length > 1 ? outputs.at(-2) : block.line;
