@@ -53,8 +53,7 @@ elseif(WEIR_MODERN AND EXISTS /proc/cpuinfo)
 endif()
 add_compile_options(${WEIR_LEVEL})
 if(WEIR_SANITIZE)
-  # Without optimization: half the time to compile, and the tests that compute for long run in the optimized tree.
-  set(CMAKE_CXX_FLAGS_SANITIZED "-O0 -g1")
+  set(CMAKE_CXX_FLAGS_SANITIZED "-O1 -g1")
   add_compile_definitions(WEIR_SANITIZED)
   add_compile_options(-fsanitize=${WEIR_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEIR_SANITIZE})
@@ -83,9 +82,9 @@ if(CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "" OR NOT DEFINED CMAKE_CXX_COMPILER_LAU
   endif()
 endif()
 
-# weir_precompile(targets...): parses the headers of the standard library, which nearly every file includes, once.
-# Each file still names all it includes: ./dev test --full compiles without this. The targets have the
-# same options.
+# weir_precompile(targets...): parses the headers of the standard library, which nearly every file includes,
+# once for all targets with the same options. Each file still names all it includes: ./dev test --full
+# compiles without this.
 function(weir_precompile)
   if(NOT WEIR_DEV)
     return()
@@ -101,4 +100,16 @@ function(weir_precompile)
   foreach(target ${ARGN})
     target_precompile_headers(${target} REUSE_FROM weir_headers)
   endforeach()
+endfunction()
+
+# weir_compile_fast(targets...): of libraries whose tests do not compute for long. Sanitized builds do not
+# optimize them, which takes half the time; other builds use the precompiled headers.
+function(weir_compile_fast)
+  if(WEIR_SANITIZE)
+    foreach(target ${ARGN})
+      target_compile_options(${target} PRIVATE -O0)
+    endforeach()
+  else()
+    weir_precompile(${ARGN})
+  endif()
 endfunction()

@@ -31,10 +31,10 @@ target_link_libraries(weir_test_headers PRIVATE weir weir_flags GTest::gmock rap
 target_precompile_headers(weir_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>
   <algorithm> <chrono> <functional> <map> <optional> <string> <thread> <vector>)
 
-# keep_files_with(REGEX files): removes the files without a line that matches from a list.
-function(keep_files_with regex files)
+# keep_files_with(REGEX LIST): removes the files without a line that matches from a list.
+function(keep_files_with regex list_name)
   set(kept)
-  foreach(file ${${files}})
+  foreach(file ${${list_name}})
     cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(STRINGS ${file} found LIMIT_COUNT 1 REGEX ${regex})
@@ -45,7 +45,7 @@ function(keep_files_with regex files)
   if(NOT "${kept}" MATCHES "_test.cc")
     set(kept)
   endif()
-  set(${files} ${kept} PARENT_SCOPE)
+  set(${list_name} ${kept} PARENT_SCOPE)
 endfunction()
 
 # Unit tests in the optimized build, for ./dev test --only and --full.
@@ -119,7 +119,7 @@ foreach(module ${quick_modules} regional global decide ledgers)
   endif()
   # Files with generated cases also run in the optimized build, with ten times as many.
   if(NOT WEIR_SANITIZE)
-    keep_files_with("RC_GTEST_PROP|generated_cases" files)
+    keep_files_with("RC_GTEST_PROP|generated_cases|rc::gen" files)
     if(files)
       weir_test(${module}_properties_test OPTIMIZED MODULE ${module} FILES ${files})
     endif()

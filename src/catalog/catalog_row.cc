@@ -24,16 +24,21 @@ class Lines {
   std::string text_;
 };
 
+// Removes the part before the separator, and the separator, from the text.
+std::string_view cut(std::string_view& text, char separator) {
+  const size_t end = text.find(separator);
+  const std::string_view part = text.substr(0, end);
+  text = end == text.npos ? std::string_view() : text.substr(end + 1);
+  return part;
+}
+
 class Fields {
  public:
   explicit Fields(std::string_view text) {
     while (!text.empty()) {
-      const size_t end = std::min(text.find('\n'), text.size());
-      const std::string_view line = text.substr(0, end);
-      const size_t space = std::min(line.find(' '), line.size());
-      fields_.emplace(line.substr(0, space),
-                      space == line.size() ? std::string_view() : line.substr(space + 1));
-      text.remove_prefix(std::min(end + 1, text.size()));
+      std::string_view value = cut(text, '\n');
+      const std::string_view name = cut(value, ' ');
+      fields_.emplace(name, value);
     }
   }
   [[nodiscard]] std::optional<std::string_view> text(std::string_view name) const {
