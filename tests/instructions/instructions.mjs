@@ -121,7 +121,10 @@ function readFigures(text) {
   return { cases, build: /^build: (.*)$/m.exec(text)[1] };
 }
 
-const percent = (now, before) => `${now >= before ? '+' : ''}${(100 * (now / before - 1)).toFixed(1)} %`;
+const percent = (now, before) => {
+  const tenths = Math.round(1000 * (now / before - 1));
+  return `${tenths > 0 ? '+' : ''}${(tenths / 10).toFixed(1)} %`;
+};
 
 // What became of the functions of a case, the largest growth first.
 function grown(now, before) {
