@@ -29,10 +29,16 @@ TEST(Breaker, StaysClosedWhenAThirdOfManyCallsFails) {
 }
 
 TEST(Breaker, IgnoresCallsOlderThanItsWindow) {
-  Breaker breaker;
-  for (int i = 0; i < 19; ++i) breaker.record(at(0), false);
-  breaker.record(at(5000), false);
-  EXPECT_TRUE(breaker.closed());
+  const auto is_closed_by = [](int64_t last) {
+    Breaker breaker;
+    for (int i = 0; i < 19; ++i) breaker.record(at(0), false);
+    breaker.record(at(last), false);
+    return breaker.closed();
+  };
+  EXPECT_FALSE(is_closed_by(4999));
+  // Also where the slice of the old calls is not used again.
+  for (const int64_t last : {5000, 6000, 7500, 9000, 14'000})
+    EXPECT_TRUE(is_closed_by(last)) << last;
 }
 
 TEST(Breaker, AllowsOneProbePerPauseAndIsClosedByOne) {
@@ -54,7 +60,7 @@ TEST(Breaker, DoublesThePauseBetweenProbesUpToItsMaximum) {
   Breaker breaker({.longest_pause = std::chrono::seconds(4)});
   for (int i = 0; i < 20; ++i) breaker.record(at(0), false);
   int64_t due = 1000;
-  for (const int64_t pause : {1000, 2000, 4000, 4000}) {
+  for (const int64_t pause : {1000, 2000, 4000, 4000, 4000}) {
     EXPECT_FALSE(breaker.probe_due(at(due - 1)));
     EXPECT_TRUE(breaker.probe_due(at(due)));
     due += pause;

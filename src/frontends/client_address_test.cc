@@ -200,6 +200,7 @@ TEST(ClientAddress, IsNotReadFromADamagedElementOfForwarded) {
 // A proxy escapes the quotes in a host that the client chose.
 TEST(ClientAddress, IsNotReadFromAQuotedTextOfTheClient) {
   EXPECT_EQ(forwarded({"for=203.0.113.7;host=\"a\\\", for=198.51.100.1, x=\\\"b\""}), "10.0.0.1");
+  EXPECT_EQ(forwarded({"proto=https;host=\"a\\\";for=198.51.100.1;x=\\\"b\""}), "10.0.0.1");
   EXPECT_EQ(forwarded({"for=\"x, for=203.0.113.7"}), "203.0.113.7");
 }
 

@@ -38,6 +38,8 @@ TEST(PublishRule, ADoubledAllowanceIsWithinTheReportedShareOfAnyLimit) {
       }
     }
   }
+  const Count usual = unpublished_allowance(1'000'000, rules, 2);
+  EXPECT_EQ(unpublished_allowance(1'000'000, rules, 2, 1), 2 * usual);
 }
 
 TEST(PublishRule, PublishesAPresenceOnceTheAllowanceIsUsed) {
@@ -110,6 +112,10 @@ TEST(PublishRule, ARefusalWithoutACountPublishesNothing) {
   CellUsage usage = lone_region(0);
   usage.refused = true;
   EXPECT_EQ(publish_reason(usage, kRules), PublishReason::kNone);
+  usage.regions = 2;  // for which the first refusal is worth a row
+  EXPECT_EQ(publish_reason(usage, kRules), PublishReason::kNone);
+  usage.counted = 1;
+  EXPECT_EQ(publish_reason(usage, kRules), PublishReason::kExhaustion);
 }
 
 TEST(PublishRule, PublishesAnEndedWindowIfOtherRegionsCountInIt) {

@@ -91,6 +91,13 @@ TEST(RowBudget, DoublesUpToALimitAndKeepsNoNamespaceThatFitsAgain) {
   for (; now < 200'000; now += 500) halved += budget.halve_idle(at(now)) ? 1 : 0;
   EXPECT_EQ(halved, kMaxDoublings);
   EXPECT_TRUE(budget.doublings().empty());
+  // It is like a new one: nothing that was kept of it delays the next doubling.
+  for (; now < 220'000; now += 500) {
+    (void)budget.halve_idle(at(now));
+    RowBudget again = budget;
+    again.note_wait(at(now), flood, Millis(5000));
+    EXPECT_EQ(again.doublings(), (std::map<Tenant, uint32_t>{{flood, 1}})) << now;
+  }
 }
 
 }  // namespace
