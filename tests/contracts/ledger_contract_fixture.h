@@ -107,12 +107,7 @@ class LedgerContract : public ::testing::Test {
   }
   // Publishes after what this test knows of the feed.
   FeedPosition publish(std::vector<LedgerRow> rows, const std::string& region = "east") {
-    auto published = try_publish(known_[region], rows, region);
-    // A slow store may time out once; callers retry.
-    if (!published && published.error().retry == Retry::kMayHelp) {
-      published = try_publish(known_[region], rows, region);
-    }
-    return known_[region] = valid(published);
+    return known_[region] = valid(try_publish(known_[region], std::move(rows), region));
   }
   FeedChanges feeds(std::vector<RegionFeed> after) {
     return valid(answer<FeedChanges>(

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,9 @@ struct StoreOptions {
   // server reports the error first.
   Millis connect_timeout{2000};
   Millis answer_timeout{3000};
+  // How long a call waits for a lock of another connection. None: 2 s for a file, 1 s (whole
+  // seconds) for a row at a server.
+  std::optional<Millis> lock_timeout = std::nullopt;
 };
 
 }  // namespace weir::ledgers

@@ -32,7 +32,7 @@ Positions heads_of(LedgerStore& store) {
 class Reader {
  public:
   Reader(const LedgerAddress& address, Positions begin)
-      : store_(store_at(address, {.seed = 77})), at_(std::move(begin)) {}
+      : store_(store_at(address, 77)), at_(std::move(begin)) {}
 
   // Each batch must be the next of its feed, and none after the head may exist.
   void read() {
@@ -84,7 +84,7 @@ TEST(MySqlFeed, IsExactWhileSeveralProcessesPublish) {
   platform::ThreadGroup writers;
   for (uint64_t writer = 0; writer < kWriters; ++writer) {
     writers.start([&, writer] {
-      const auto store = store_at(database.address, {.seed = writer + 10});
+      const auto store = store_at(database.address, writer + 10);
       const std::string& region = regions[writer % regions.size()];
       FeedPosition known = begin.at(region);
       uint64_t random = writer;
@@ -113,7 +113,7 @@ TEST(MySqlFeed, IsExactWhileSeveralProcessesPublish) {
     while (!done) reader.read();
   });
   others.start([&] {
-    const auto store = store_at(database.address, {.seed = 78});
+    const auto store = store_at(database.address, 78);
     while (!done) {
       EXPECT_TRUE(store->clean(1000));
       EXPECT_TRUE(store->heartbeat({.region = "east"}, {}));
@@ -194,7 +194,7 @@ TEST(MySqlFeed, HasNoGapWhileConnectionsAreKilled) {
   platform::ThreadGroup writers;
   for (uint64_t writer = 0; writer < 2; ++writer) {
     writers.start([&, writer] {
-      const auto store = store_at(database.address, {.seed = writer + 10});
+      const auto store = store_at(database.address, writer + 10);
       FeedPosition known = begin;
       for (Count round = 1; round <= 150; ++round) {
         const Count count = writer * 1000 + round;
@@ -263,7 +263,7 @@ TEST(MySqlFeed, BeginsAnEpochAfterTheServerLostBatches) {
 TEST(MySqlFeed, PublishesALargeBatchInSeveralMessages) {
   const WallTime when = now();
   const Database database;
-  const auto store = store_at(database.address, {.seed = 1, .answer_timeout = Millis(60'000)});
+  const auto store = store_at(database.address, 1);
   std::vector<LedgerRow> rows;
   for (int i = 0; i < 6000; ++i) {
     rows.push_back(row_of(when, 1, std::to_string(i) + std::string(kMaxNameBytes - 8, 'x')));
@@ -294,7 +294,7 @@ std::vector<std::string> plan_of(const Database& database, const std::string& sq
 TEST(MySqlPlans, ReadRangesOfAnIndexOnly) {
   const WallTime when = now();
   const Database database;
-  const auto store = store_at(database.address, {.seed = 1, .answer_timeout = Millis(60'000)});
+  const auto store = store_at(database.address, 1);
   FeedPosition at;
   for (const char* const region : {"east", "north", "west"}) {
     at = {};

@@ -6,6 +6,7 @@
 #include <mysql.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,14 @@ inline LedgerAddress address_of(const MariaDbServer& server, std::string databas
           .tls = LedgerTls::kOff};
 }
 
-inline std::unique_ptr<LedgerStore> store_at(const LedgerAddress& address,
-                                             const StoreOptions& options = {.seed = 1}) {
-  return make_store(system_clock(), address, options);
+// On a busy machine a call may take seconds; no test of a store expects a timeout.
+inline std::unique_ptr<LedgerStore> store_at(const LedgerAddress& address, uint64_t seed = 1,
+                                             std::optional<Millis> lock_timeout = std::nullopt) {
+  return make_store(system_clock(), address,
+                    {.seed = seed,
+                     .connect_timeout = Millis(60'000),
+                     .answer_timeout = Millis(60'000),
+                     .lock_timeout = lock_timeout});
 }
 
 inline WallTime now() {

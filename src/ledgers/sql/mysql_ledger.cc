@@ -9,7 +9,9 @@ std::unique_ptr<LedgerStore> make_mysql_store(const Clock& clock, const LedgerAd
                                               StoreOptions options) {
   auto link = make_mysql_link(
       clock, address,
-      {.connect_timeout = options.connect_timeout, .answer_timeout = options.answer_timeout});
+      {.connect_timeout = options.connect_timeout,
+       .answer_timeout = options.answer_timeout,
+       .lock_timeout = options.lock_timeout.value_or(MySqlTimeouts().lock_timeout)});
   return std::make_unique<SqlStore>(clock, Dialect::kMySql, std::move(link), to_string(address),
                                     std::move(options));
 }

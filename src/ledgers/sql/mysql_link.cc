@@ -33,8 +33,6 @@ constexpr unsigned kPasswordExpired = 1820;
 constexpr unsigned kPasswordExpiredAtLogin = 1862;
 constexpr unsigned long kFirstNoWaitVersion = 100'300;  // MariaDB 10.3
 
-// A lock times out before the statement does, and the statement before the client gives up.
-constexpr int kLockTimeoutSeconds = 1;
 constexpr const char* kSession =
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; "
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', autocommit = 1, "
@@ -160,7 +158,7 @@ class MySqlLink final : public SqlLink {
       close();
       return SqlFailure{.kind = LedgerError::kRefused, .detail = "the server offers no TLS"};
     }
-    std::string session = kSession + std::to_string(kLockTimeoutSeconds);
+    std::string session = kSession + std::to_string(seconds(timeouts_.lock_timeout));
     const std::string_view server = mysql_get_server_info(server_);
     const bool mariadb = server.find("MariaDB") != std::string_view::npos;
     supports_no_wait_ = mariadb && mysql_get_server_version(server_) >= kFirstNoWaitVersion;

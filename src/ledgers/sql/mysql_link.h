@@ -13,9 +13,11 @@
 
 namespace weir::ledgers {
 
+// A lock times out before the statement does, and the statement before the client gives up.
 struct MySqlTimeouts {
   Millis connect_timeout{2000};
   Millis answer_timeout{3000};
+  Millis lock_timeout{1000};
 };
 
 // `clock` measures durations.

@@ -29,14 +29,10 @@ struct MySqlMaker {
     database.query("UPDATE weir_feed SET written_at_ms = written_at_ms - " +
                    std::to_string(by.count()));
   }
-  // A long timeout: the contract does not limit the time of a read.
   [[nodiscard]] std::shared_ptr<ThreadedLedger> patient(uint64_t seed) const {
     return std::make_shared<ThreadedLedger>(
-        system_clock(),
-        ThreadedLedger::Stores{
-            .publishing = store_at(database.address, {.seed = ~seed}),
-            .importing =
-                store_at(database.address, {.seed = seed, .answer_timeout = Millis(60'000)})});
+        system_clock(), ThreadedLedger::Stores{.publishing = store_at(database.address, ~seed),
+                                               .importing = store_at(database.address, seed)});
   }
   Database database;
   RunningLedger first{patient(1)};
@@ -79,7 +75,7 @@ TEST(MySqlStore, MigratesConcurrently) {
   platform::ThreadGroup threads;
   for (uint64_t i = 0; i < 4; ++i) {
     threads.start([&, i] {
-      const auto version = store_at(address, {.seed = i})->migrate();
+      const auto version = store_at(address, i)->migrate();
       EXPECT_TRUE(version) << version.error().detail;
     });
   }
@@ -332,8 +328,8 @@ TEST(MySqlValues, AreEncodedWithoutInjection) {
 
 TEST(MySqlStore, LeasesARegionToOneHolder) {
   const Database database;
-  const auto one = store_at(database.address, {.seed = 1});
-  const auto two = store_at(database.address, {.seed = 2});
+  const auto one = store_at(database.address, 1);
+  const auto two = store_at(database.address, 2);
   for (const std::string& region : {std::string("eu"), std::string(64, 'r')}) {
     EXPECT_EQ(one->acquire_region(region, "one", {})->holder, "one");
     const auto seen = two->acquire_region(region, "two", {});

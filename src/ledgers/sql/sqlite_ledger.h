@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "ledgers/sql/ledger_store.h"
 #include "ledgers/sql/threaded_ledger.h"
 
 namespace weir::ledgers {
@@ -12,6 +13,7 @@ namespace weir::ledgers {
 struct SqliteLedgerOptions {
   std::string path = {};
   uint64_t seed = 0;  // names this process among those that share the file; 0: random
+  std::optional<Millis> lock_timeout = std::nullopt;  // as in StoreOptions
 };
 
 // Not started: start() opens the file and creates it and its tables if they are missing. `clock`

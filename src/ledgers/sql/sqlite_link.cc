@@ -9,8 +9,6 @@
 namespace weir::ledgers {
 namespace {
 
-constexpr int kLockTimeoutMs = 2000;
-
 LedgerError classify(int code, std::string_view message) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
@@ -53,7 +51,8 @@ class SqliteRow final : public SqlRow {
 
 class SqliteLink final : public SqlLink {
  public:
-  SqliteLink(const Clock& clock, std::string path) : clock_(clock), path_(std::move(path)) {}
+  SqliteLink(const Clock& clock, std::string path, Millis lock_timeout)
+      : clock_(clock), path_(std::move(path)), lock_timeout_(lock_timeout) {}
   ~SqliteLink() override { close(); }
   SqliteLink(const SqliteLink&) = delete;
   SqliteLink& operator=(const SqliteLink&) = delete;
@@ -91,7 +90,7 @@ class SqliteLink final : public SqlLink {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int code = sqlite3_open_v2(path_.c_str(), &file_, flags, nullptr);
     if (code == SQLITE_OK) {
-      sqlite3_busy_timeout(file_, kLockTimeoutMs);
+      sqlite3_busy_timeout(file_, static_cast<int>(lock_timeout_.count()));
       code = sqlite3_create_function(
           file_, "weir_now", 0, SQLITE_UTF8, const_cast<Clock*>(&clock_),
           [](sqlite3_context* context, int, sqlite3_value**) {
@@ -174,6 +173,7 @@ class SqliteLink final : public SqlLink {
 
   const Clock& clock_;
   const std::string path_;
+  const Millis lock_timeout_;
   sqlite3* file_ = nullptr;
   std::unordered_map<std::string, sqlite3_stmt*> prepared_;
   uint64_t affected_ = 0;
@@ -182,8 +182,9 @@ class SqliteLink final : public SqlLink {
 
 }  // namespace
 
-std::unique_ptr<SqlLink> make_sqlite_link(const Clock& clock, std::string path) {
-  return std::make_unique<SqliteLink>(clock, std::move(path));
+std::unique_ptr<SqlLink> make_sqlite_link(const Clock& clock, std::string path,
+                                          Millis lock_timeout) {
+  return std::make_unique<SqliteLink>(clock, std::move(path), lock_timeout);
 }
 
 }  // namespace weir::ledgers

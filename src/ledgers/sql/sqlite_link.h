@@ -9,7 +9,10 @@
 
 namespace weir::ledgers {
 
+inline constexpr Millis kFileLockTimeout{2000};
+
 // The clock of the store is `clock`. The file is created if it does not exist.
-[[nodiscard]] std::unique_ptr<SqlLink> make_sqlite_link(const Clock& clock, std::string path);
+[[nodiscard]] std::unique_ptr<SqlLink> make_sqlite_link(const Clock& clock, std::string path,
+                                                        Millis lock_timeout = kFileLockTimeout);
 
 }  // namespace weir::ledgers

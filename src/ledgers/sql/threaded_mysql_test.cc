@@ -85,10 +85,16 @@ TEST(ThreadedMySql, ReadsFromAReadOnlyServer) {
   EXPECT_TRUE(ledger->last_error().empty());
 }
 
+// No lock times out while the test reads.
+std::shared_ptr<ThreadedLedger> waiting_for_locks(const LedgerAddress& address) {
+  const auto store = [&](uint64_t seed) { return store_at(address, seed, Millis(50'000)); };
+  return make_threaded_ledger(system_clock(), store, 1);
+}
+
 TEST(ThreadedMySql, ImportsWhileAPublishWaits) {
   const WallTime when = now();
   const Database database;
-  const RunningLedger ledger(database.address);
+  const RunningLedger ledger(waiting_for_locks(database.address));
   ASSERT_TRUE(publish(*ledger, rows_of(when, 1)));
   Session session(database.address);
   session.query("BEGIN");
@@ -106,7 +112,7 @@ TEST(ThreadedMySql, ImportsWhileAPublishWaits) {
 
 TEST(ThreadedMySql, ImportsWhileHeartbeatAndCleaningWaitForLocks) {
   const Database database;
-  const RunningLedger running(database.address);
+  const RunningLedger running(waiting_for_locks(database.address));
   await([&] { return running->reachable(); });
   const auto heartbeat = [&](FleetReply reply) {
     running->heartbeat({.region = "east"}, {}, std::move(reply));
