@@ -18,6 +18,10 @@ namespace weir::server {
 namespace {
 
 constexpr Millis kClaimTimeout{1000};
+// Of a command that a person or a job runs. No request waits for it, and a busy server may need
+// long to create tables.
+constexpr Millis kCommandConnectTimeout{10'000};
+constexpr Millis kCommandTimeout{60'000};
 // Rows and batches that one step of `weir ledger clean` deletes.
 constexpr size_t kCleanedAtOnce = 10'000;
 // A shorter loss of the ledger is not logged.
@@ -27,6 +31,13 @@ ledgers::LedgerAddress needed_ledger(const Config& config) {
   const auto address = ledger_of(config);
   if (!address) throw std::runtime_error("ledger is none: name one with --ledger");
   return *address;
+}
+
+ledgers::StoreOptions command_options() {
+  return {.seed = platform::entropy(),
+          .connect_timeout = kCommandConnectTimeout,
+          .answer_timeout = kCommandTimeout,
+          .lock_timeout = kCommandTimeout / 2};
 }
 
 [[noreturn]] void fail(const Error& error) {
@@ -51,7 +62,7 @@ std::optional<ledgers::LedgerAddress> ledger_of(const Config& config) {
 
 void migrate(const Config& config) {
   const ledgers::LedgerAddress address = needed_ledger(config);
-  const auto store = ledgers::make_store(system_clock(), address, {.seed = platform::entropy()});
+  const auto store = ledgers::make_store(system_clock(), address, command_options());
   const auto version = store->migrate();
   if (!version) fail(version.error());
   fmt::print("ledger {}: its tables are there, version {}\n", to_string(address), *version);
@@ -65,7 +76,7 @@ void print_schema(const Config& config) {
 
 void clean_ledger(const Config& config) {
   const ledgers::LedgerAddress address = needed_ledger(config);
-  const auto store = ledgers::make_store(system_clock(), address, {.seed = platform::entropy()});
+  const auto store = ledgers::make_store(system_clock(), address, command_options());
   size_t deleted = 0;
   for (bool done = false; !done;) {
     const auto cleaning = store->clean(kCleanedAtOnce);

@@ -76,6 +76,21 @@ test('without tables the log names the command; after it runs, the ledger works'
   await node.stop();
 });
 
+// A node gives up after 3 s, because requests wait for it.
+test('migrate waits for a server that needs longer than a node would wait', async () => {
+  const ledger = await database.ledger();
+  const session = database.session(ledger.name);
+  await session.query('LOCK TABLES weir_cells WRITE');
+  const migration = ledger.migrate();
+  const waits = 'SELECT COALESCE(MAX(TIME), 0) FROM information_schema.PROCESSLIST ' +
+    `WHERE DB = '${ledger.name}' AND STATE LIKE 'Waiting for table%'`;
+  const seconds = async () => Number((await database.query(waits))[0][0]);
+  await Promise.race([migration, until('a wait of 4 s', async () => (await seconds()) >= 4)]);
+  await session.query('UNLOCK TABLES');
+  assert.match(await migration, /its tables are there/);
+  await session.end();
+});
+
 test('a process is not ready before the first full read', async () => {
   const ledger = await database.ledger();
   const proxy = await Proxy.to(database.port);
