@@ -104,6 +104,27 @@ export function byWindow(results) {
 
 export const isDegraded = ({ basis }) => basis === 'degraded';
 
+// A verdict is degraded if Redis answered later than the 300 ms that a request waits: the machine
+// stalled. Such a run proves nothing about the limit. It is counted, and repeated with a new key, but
+// not until it passes: that would hide nodes that degrade without a reason.
+const kMostRepetitions = 2;
+let repetitions = 0;
+process.on('exit', () => repetitions > 0 && console.log(`${repetitions} runs were repeated`));
+
+// Runs `once` until no verdict in its result is degraded, and returns the result.
+export async function cleanRun(once, verdictsOf = (result) => result) {
+  const seen = [];
+  for (;;) {
+    const result = await once();
+    const verdicts = verdictsOf(result);
+    const degraded = verdicts.filter(isDegraded).length;
+    if (degraded === 0) return result;
+    seen.push(`${degraded} of ${verdicts.length}`);
+    assert.ok(seen.length <= kMostRepetitions, `degraded in every run: ${seen.join(', ')}`);
+    ++repetitions;
+  }
+}
+
 // Prints what was admitted, as a table: {name, most, admitted, largest}, `largest` of the windows that
 // count.
 export function report(title, rows) {

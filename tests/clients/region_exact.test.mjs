@@ -2,19 +2,17 @@
 // every algorithm. With converge they admit at most 1.25 times as much in a burst.
 //
 // The long tests use a duration in which nothing expires or drains, so that the expected number does
-// not depend on time: a node without an origin gets the same requests and tells it. A run with a
-// degraded verdict proves nothing, because the machine stalled: it is repeated with a new key.
+// not depend on time: a node without an origin gets the same requests and tells it.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { admittedOf, isDegraded, Region, report } from './bursts.mjs';
+import { admittedOf, cleanRun, isDegraded, Region, report } from './bursts.mjs';
 import { clientOf, kLongWindow, rest, startNode, until, verdictOf } from './region.mjs';
 import { kRootKey, startServer } from './server.mjs';
 
 const kNodes = 3;
 const kConverge = 1.25;
-const kRuns = 8; // at most, for one clean run
 const kMonth = 2_592_000; // s
 
 const algorithms = [
@@ -78,17 +76,6 @@ const times = (count, cost = 1) => Array(count).fill(cost);
 const sendAll = async (nodes, key, costs) =>
   (await Promise.all(nodes.map((node) => send(node, key, costs)))).flat();
 
-// Runs `once` until no verdict in its result is degraded, and returns the result.
-async function clean(once) {
-  const seen = [];
-  for (let i = 0; i < kRuns; ++i) {
-    const results = await once();
-    if (!results.some(isDegraded)) return results;
-    seen.push(`${results.filter(isDegraded).length} of ${results.length}`);
-  }
-  assert.fail(`degraded in every run: ${seen.join(', ')}`);
-}
-
 // What a node without an origin admits of the same requests.
 async function admittedAlone(key, costs, count = kNodes) {
   const results = [];
@@ -130,7 +117,7 @@ for (const algorithm of algorithms) {
     for (const [name, region, more, costs] of cases) {
       const expected = await admittedAlone(newKey(algorithm, more), costs);
       let key;
-      const results = await clean(() => {
+      const results = await cleanRun(() => {
         key = newKey(algorithm, more);
         return sendAll(region.nodes, key, costs);
       });
@@ -139,7 +126,7 @@ for (const algorithm of algorithms) {
       const bound = name === 'converge' ? kConverge : 1;
       assert.ok(admitted >= expected && admitted <= bound * expected, `${name}: ${admitted} of ${expected}`);
       // Later, one after the other: nothing is left, and every node says so.
-      const later = await clean(async () => {
+      const later = await cleanRun(async () => {
         const all = [];
         for (const node of region.nodes) all.push(...(await send(node, key, [1])));
         return all;
@@ -156,7 +143,7 @@ for (const algorithm of algorithms) {
   test(`${algorithm}: scripts that Redis loses in a burst change nothing`, async () => {
     const { origin, nodes } = byRequest;
     const expected = await admittedAlone(newKey(algorithm), times(120));
-    const results = await clean(async () => {
+    const results = await cleanRun(async () => {
       const key = newKey(algorithm);
       await origin.client.script('FLUSH'); // the first call of each node gets NOSCRIPT
       const parts = nodes.map(async (node) => {
@@ -200,7 +187,7 @@ for (const algorithm of algorithms) {
 // Peeks and denials charge nothing.
 test('peeks report what is left to all nodes', async () => {
   for (const algorithm of algorithms) {
-    const results = await clean(async () => {
+    const results = await cleanRun(async () => {
       const key = newKey(algorithm);
       const all = await send(byRequest.nodes[0], key, times(60));
       // A peek at a window decides on what the node knows: a charge of 0 does not ask Redis.
@@ -220,7 +207,7 @@ for (const setting of ['converge', 'exact']) {
   test(`CL.THROTTLE by ioredis, ${setting}: a burst on all nodes is max_burst + 1`, async () => {
     const region = setting === 'exact' ? bySetting : byRequest;
     for (const most of [1, 15, 100]) {
-      const results = await clean(async () => {
+      const results = await cleanRun(async () => {
         const name = `throttle-${++keys}`;
         const before = await Promise.all(
           region.nodes.map(({ server }) => server.metric('weir_decisions_total', 'degraded')),
@@ -249,7 +236,7 @@ for (const setting of ['converge', 'exact']) {
 
 test('HTTP: a burst on all nodes admits the limit, by every algorithm', async () => {
   for (const algorithm of algorithms) {
-    const results = await clean(async () => {
+    const results = await cleanRun(async () => {
       const { identifier, most, duration } = newKey(algorithm, { most: 40 });
       const body = { namespace: 'api', identifier, limit: most, duration, algorithm, consistency: 'exact' };
       const post = async ({ server }) => {
@@ -278,7 +265,7 @@ for (const algorithm of algorithms) {
       await Promise.all(clients.map((client) => client.ping()));
       const key = newKey(algorithm, { most });
       const [first] = byRequest.nodes;
-      const results = await clean(() => {
+      const results = await cleanRun(() => {
         key.identifier = `flood-${++keys}`;
         return send(first, key, times(most + 10)); // the others know nothing of it
       });
@@ -315,7 +302,7 @@ for (const algorithm of ['sliding_window_strict', 'sliding_log', 'gcra', 'token_
     const rate = algorithm === 'gcra' || algorithm === 'token_bucket';
     const duration = 1000;
     const key = newKey(algorithm, { most: 50, duration, ...(rate ? { burst: 10 } : {}) });
-    const results = await clean(async () => {
+    const results = await cleanRun(async () => {
       key.identifier = `steady-${++keys}`;
       const end = Date.now() + 4 * duration;
       const loops = byRequest.nodes.map(async (node) => {
@@ -340,7 +327,7 @@ for (const algorithm of ['sliding_window_strict', 'sliding_log', 'gcra', 'token_
 
   test(`${algorithm}: another node admits a denied request at its retry time and not before`, async () => {
     const key = newKey(algorithm, { most: 4, duration: 2000 });
-    const results = await clean(async () => {
+    const results = await cleanRun(async () => {
       key.identifier = `retry-${++keys}`;
       const [a, b, c] = byRequest.nodes;
       const all = await send(a, key, times(5));
@@ -477,7 +464,7 @@ test('one limiter with the clock of Redis decides every call in the same way', a
 test('Redis restarts with its data: all nodes continue, by every algorithm', async () => {
   for (const algorithm of algorithms) {
     const expected = await admittedAlone(newKey(algorithm), times(120));
-    const results = await clean(async () => {
+    const results = await cleanRun(async () => {
       const { origin, nodes } = bySetting;
       const key = newKey(algorithm);
       const all = await sendAll(nodes, key, times(20));
@@ -494,7 +481,7 @@ test('Redis restarts with its data: all nodes continue, by every algorithm', asy
 
 test('Redis restarts without data: windows continue, the others start again', async () => {
   for (const algorithm of algorithms) {
-    const results = await clean(async () => {
+    const results = await cleanRun(async () => {
       const { origin, nodes } = bySetting;
       const key = newKey(algorithm);
       const all = await sendAll(nodes, key, times(120));
@@ -510,7 +497,7 @@ test('Redis restarts without data: windows continue, the others start again', as
 
 test('a node that starts, one that stops and one that is killed change nothing', async () => {
   for (const algorithm of algorithms) {
-    const results = await clean(async () => {
+    const results = await cleanRun(async () => {
       const { origin, nodes } = byRequest;
       const key = newKey(algorithm);
       const [stopped, killed] = await Promise.all([startNode(origin.url), startNode(origin.url)]);
