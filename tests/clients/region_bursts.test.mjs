@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { admittedOf, burst, byWindow, isDegraded, Region, report, windowStart } from './bursts.mjs';
+import { admittedOf, burst, byWindow, isDegraded, post, Region, report, windowStart } from './bursts.mjs';
 import { kLongWindow, rest, verdictOf } from './region.mjs';
 import { kRootKey } from './server.mjs';
 
@@ -113,18 +113,12 @@ function assertBound(key, windows, { first = kConverge, strict = kWindows - 1 } 
 }
 
 // The same through HTTP.
-async function post(node, body) {
-  const answer = await fetch(`${node.server.url}/v2/ratelimit.limit`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${kRootKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ namespace: 'api', algorithm: 'fixed_window', ...body }),
-  });
-  return { status: answer.status, ...(await answer.json()) };
-}
+const limit = (node, body) =>
+  post(node, '/v2/ratelimit.limit', kRootKey, { namespace: 'api', algorithm: 'fixed_window', ...body });
 function burstByHttp(node, { identifier, most, duration, consistency }, count) {
   const body = { identifier, limit: most, duration, consistency };
   const send = async () => {
-    const { data, error } = await post(node, body);
+    const { data, error } = await limit(node, body);
     if (!data) return { node, error: JSON.stringify(error) };
     return { node, cost: 1, success: data.success, reset: data.reset, basis: data.basis };
   };
@@ -279,13 +273,13 @@ test('an invalid consistency is an error, and nothing is charged', async () => {
   );
   const body = { identifier: 'invalid', limit: 10, duration: kLongWindow, algorithm: 'sliding_window' };
   for (const consistency of ['strong', '', 1, null, ['exact']]) {
-    const answer = await post(node, { ...body, consistency });
+    const answer = await limit(node, { ...body, consistency });
     assert.equal(answer.status, 400, JSON.stringify(answer));
     assert.match(JSON.stringify(answer.error), /body.consistency.*choose converge, exact or relaxed/);
   }
   // A burst that Redis cannot drain exactly.
   const rare = { algorithm: 'gcra', limit: 1, burst: 2_000_000 };
-  const gcra = await post(node, { ...body, ...rare, consistency: 'exact' });
+  const gcra = await limit(node, { ...body, ...rare, consistency: 'exact' });
   assert.equal(gcra.status, 400, JSON.stringify(gcra));
   assert.match(JSON.stringify(gcra.error), /leave the consistency exact out/);
   assert.equal(verdictOf(await node.client.call('WEIR.PEEK', ...key)).remaining, 10);

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { admittedOf, cleanRun, isDegraded, Region, report } from './bursts.mjs';
+import { admittedOf, cleanRun, isDegraded, post, Region, report } from './bursts.mjs';
 import { clientOf, kLongWindow, rest, startNode, until, verdictOf } from './region.mjs';
 import { kRootKey, startServer } from './server.mjs';
 
@@ -239,17 +239,12 @@ test('HTTP: a burst on all nodes admits the limit, by every algorithm', async ()
     const results = await cleanRun(async () => {
       const { identifier, most, duration } = newKey(algorithm, { most: 40 });
       const body = { namespace: 'api', identifier, limit: most, duration, algorithm, consistency: 'exact' };
-      const post = async ({ server }) => {
-        const answer = await fetch(`${server.url}/v2/ratelimit.limit`, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${kRootKey}`, 'content-type': 'application/json' },
-          body: JSON.stringify(body),
-        });
-        const { data, error } = await answer.json();
+      const limit = async (node) => {
+        const { data, error } = await post(node, '/v2/ratelimit.limit', kRootKey, body);
         assert.equal(error, undefined);
         return { ...data, cost: 1 };
       };
-      return Promise.all(byRequest.nodes.flatMap((node) => times(25).map(() => post(node))));
+      return Promise.all(byRequest.nodes.flatMap((node) => times(25).map(() => limit(node))));
     });
     assert.equal(admittedOf(results), 40, algorithm);
   }
