@@ -45,18 +45,20 @@ void Region::stop() {
 }
 
 void Region::report(MonoTime now) {
-  const bool reachable = accepts_writes(origin_->reach());
-  if (reachable == was_reachable_) {
+  const std::string refusal = origin_->write_refusal();
+  const OriginState state = accepts_writes(origin_->reach()) ? OriginState::kAnswers
+                            : refusal.empty()                ? OriginState::kSilent
+                                                             : OriginState::kRefusesWrites;
+  if (state == reported_) {
     unchanged_until_ = now;
     return;
   }
   if (now - unchanged_until_ < kOriginLossLogged) return;
-  was_reachable_ = reachable;
+  reported_ = state;
   const std::string why = origin_->last_error();
-  const std::string refusal = origin_->write_refusal();
-  if (reachable) {
+  if (state == OriginState::kAnswers) {
     command_line::print_error("weir: the origin {} answers\n", name_);
-  } else if (!refusal.empty()) {
+  } else if (state == OriginState::kRefusesWrites) {
     command_line::print_error(
         "weir: the origin {} refuses writes: {}; decisions use the counts in memory\n", name_,
         refusal);

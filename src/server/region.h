@@ -32,16 +32,19 @@ class Region {
   void start();
   void stop();
 
-  // Logs each change between reachable and lost. Called by the thread that replays.
+  // Logs each change between an origin that answers, one that is lost, and one that refuses writes,
+  // for which there is another remedy. Called by the thread that replays.
   void report(MonoTime now);
   void report(const DrainReport& drained) const;
 
  private:
+  enum class OriginState : uint8_t { kAnswers, kRefusesWrites, kSilent };
+
   const Clock& clock_;
   std::string name_ = "memory";
   std::shared_ptr<origins::RedisOrigin> origin_;
   // Of the thread that replays.
-  bool was_reachable_ = true;
+  OriginState reported_ = OriginState::kAnswers;
   MonoTime unchanged_until_{};
 };
 

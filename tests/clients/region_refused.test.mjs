@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 
+import { Proxy } from './proxy.mjs';
 import { untilConnected, Origin, startNode, until } from './region.mjs';
 
 const kNodes = 3;
@@ -95,12 +96,12 @@ for (const [policy, most] of [
           assert.equal(await admitted(nodes, `${policy}-${name}`, seen), most);
           assert.deepEqual([...seen], ['degraded']);
         } finally {
+          for (const { server } of nodes) server.read = server.stderr.length;
           await end(origin);
         }
-        for (const node of nodes) {
-          const writable = () => node.server.metric('weir_origin_writable');
-          await until('writes', async () => (await writable()) === 1);
-          await until('the line', () => / answers\n$/.test(node.server.stderr));
+        for (const { server } of nodes) {
+          await until('writes', async () => (await server.metric('weir_origin_writable')) === 1);
+          await until('the line', () => / answers\n/.test(server.stderr.slice(server.read)));
         }
         // The admissions of the meantime are replayed, and every key expires.
         const added = async () => {
@@ -119,6 +120,26 @@ for (const [policy, most] of [
     await origin.kill();
   });
 }
+
+// The remedy is another one. A busy node may first miss the answers of Redis, and then its writes.
+test('a refusal is logged also if Redis did not answer before', async () => {
+  const origin = new Origin();
+  await origin.start();
+  const proxy = await Proxy.to(origin.port);
+  const node = await startNode(proxy.url);
+  await node.ready();
+  const { server } = node;
+  proxy.cut();
+  await until('the loss', () => / does not answer/.test(server.stderr));
+  await origin.client.config('SET', 'maxmemory', '1');
+  proxy.restore();
+  await until('the refusal', () => /refuses writes: OOM .*raise maxmemory/.test(server.stderr));
+  await origin.client.config('SET', 'maxmemory', '0');
+  await until('the end', () => / answers\n/.test(server.stderr));
+  await node.stop();
+  proxy.close();
+  await origin.kill();
+});
 
 test('counts of a departed node are replayed when Redis loses its memory', async () => {
   const origin = new Origin();
