@@ -16,6 +16,7 @@ TEST(ByteBudget, ReservesNothingIfTheBytesDoNotFit) {
   EXPECT_TRUE(budget.reserve(MemoryPart::kBuffers, 60));
   EXPECT_FALSE(budget.reserve(MemoryPart::kKeys, 41));
   EXPECT_FALSE(budget.reserve(MemoryPart::kKeys, ~uint64_t{0}));
+  EXPECT_FALSE(budget.reserve(MemoryPart::kBuffers, ~uint64_t{0}));  // the sum overflows
   EXPECT_EQ(budget.used(MemoryPart::kKeys), 0u);
   EXPECT_EQ(budget.used(), 60u);
   EXPECT_TRUE(budget.has_space(MemoryPart::kKeys, 40));
