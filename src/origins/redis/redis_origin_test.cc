@@ -32,6 +32,11 @@ struct InRedis {
   }
   // Replies come in order: after this one all earlier replies are there.
   void settle() const { (void)running.read({read_of("settle")}); }
+  void age(const CellId& cell, Millis by) const {
+    const std::string key = origins::redis_key(cell);
+    const WallTime at = origins::expiry(server, key) - by;
+    (void)server.ask("PEXPIREAT " + key + " " + std::to_string(at.time_since_epoch().count()));
+  }
   void await_subscribers(size_t count) const {
     await([&] { return origins::subscribers(server) == count; });
   }
