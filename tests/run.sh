@@ -53,7 +53,7 @@ list_modules() {
 # What has to be built for the tests of a module.
 targets_of() {
   case $1 in
-    clients) echo weir_cli weir-sim weir-demo weir-lab ;;
+    clients) echo "${programs[@]}" ;;
     embed) echo weir ;;
     *) echo "tests_of_$1" ;;
   esac
@@ -75,7 +75,7 @@ test_module() {
   case $module in
     clients) install_clients ;;
     origins | ledgers) install "${server_packages[@]}" ;;
-    instructions) command -v node >/dev/null || install nodejs ;;
+    instructions) install valgrind; command -v node >/dev/null || install nodejs ;;
     fuzz) fuzz_all 10; report; return ;;
   esac
   say "building the tests of $module"
@@ -373,6 +373,39 @@ print_parts() {
   for name in "${part_names[@]}"; do echo "$name $(seconds_of "$name")"; done >build/part-seconds
 }
 
+# cell_of ROW: a figure from the table of CPU time in docs/testing.md, in seconds.
+cell_of() { sed -n "s/^| $1 | \([0-9]*\):\([0-9.]*\) .*/\1 \2/p" docs/testing.md | awk '{ print $1 * 60 + $2 }'; }
+
+# reference_seconds: the CPU time of a compilation that does not change with this repository, the least of
+# three. It relates the processor of this machine to that of the table.
+reference_seconds() {
+  local i
+  TIMEFORMAT='%U %S'
+  for i in 1 2 3; do
+    { time CCACHE_DISABLE=1 g++ -std=c++20 -O1 -x c++ -S -o /dev/null - <<<'#include <regex>
+bool matches(const char* text) { return std::regex_match(text, std::regex("a*b")); }'; } 2>&1
+  done | awk '{ print $1 + $2 }' | sort -n | head -n 1
+}
+
+# check_cpu_time: fails if the parts took 15 % more CPU than docs/testing.md says, on its processor.
+check_cpu_time() {
+  local reference factor name allowed
+  reference=$(reference_seconds)
+  factor=$(awk "BEGIN { print 1.15 * $reference / $(cell_of 'reference compilation') }")
+  more_than() { awk "BEGIN { exit !($1 > $factor * $2) }"; }
+  more_than "$(cpu_of "${part_names[@]}")" "$(cell_of 'all parts')" || return 0
+  failed=$((failed + 1))
+  echo
+  echo "the parts took more CPU time than docs/testing.md allows; on this processor (reference compilation: $reference s):"
+  for name in "${part_names[@]}"; do
+    allowed=$(cell_of "$name")
+    ! more_than "$(cpu_of "$name")" "${allowed:-0}" ||
+      printf '  %s: %s, at most %s\n' "$name" "$(clock "$(cpu_of "$name")")" \
+        "$(clock "$(awk "BEGIN { printf \"%.0f\", $factor * ${allowed:-0} }")")"
+  done
+  echo 'Make the part cheaper. If the time is worth it, change the table, and say why in the commit.'
+}
+
 test_everything() {
   local began name
   fuzz_seconds=10
@@ -392,10 +425,10 @@ test_everything() {
 
   # Release: the programs first, since most tests of the clients only wait.
   part install 75 '' install "${packages[@]}" "${test_packages[@]}"
-  part programs 70 install compile build weir_cli weir-sim weir-demo weir-lab
+  part programs 70 install compile build "${programs[@]}"
   part install-servers 120 install install_clients
   part clients 150 'programs install-servers' \
-    unless_passed clients 'build/bin README.md docs scenarios examples/gateways tests/clients' run_ctest clients build -j 4 -L '^clients$'
+    unless_passed clients 'build/bin README.md CONTRIBUTING.md dev docs scenarios examples bench fuzz/corpora include sim src tests' run_ctest clients build -j 4 -L '^clients$'
   part install-clang 20 install-servers install "${clang_packages[@]}"
   part asan 200 'programs install-clang' compile build_asan all
   part asan-tests 130 'asan clients' test_sanitized asan-tests build/asan
@@ -421,6 +454,7 @@ test_everything() {
   print_slowest
   print_parts $(($(date +%s) - began))
   print_failures clients optimized embed asan-tests tsan-tests
+  [ -n "$full" ] || check_cpu_time
   report
 }
 

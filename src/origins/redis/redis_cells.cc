@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/wide.h"
@@ -61,6 +62,10 @@ bool parse_count(std::string_view text, Count& count) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   return error == std::errc() && end == text.data() + text.size() && !text.empty() &&
          count <= kMaxPlausible;
+}
+
+std::string count_text(Count count) {
+  return std::to_string(std::min(count, kMaxPlausible));
 }
 
 CellHash read_hash(const RedisReply& hash, std::string_view field) {

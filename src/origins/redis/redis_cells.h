@@ -36,6 +36,9 @@ namespace weir::origins {
 // A count or a limit from its text; none: the text is not one, or the value is impossible.
 [[nodiscard]] bool parse_count(std::string_view text, Count& count);
 
+// The text of a count or a limit, at most what parse_count() accepts.
+[[nodiscard]] std::string count_text(Count count);
+
 struct CellHash {
   CellTotals totals{};
   Count departed = 0;    // the part of `siblings` that departed nodes counted

@@ -15,7 +15,6 @@ using telemetry::OriginCommand;
 
 namespace {
 
-constexpr Count kMaxCount = Count{1} << 44;  // larger values would be read as invalid
 // Longer than a replay that was collected before the reply waits for this thread.
 constexpr Nanos kStepRemembered = std::chrono::seconds(2);
 
@@ -32,7 +31,7 @@ void RedisOrigin::Worker::add_step(Pipeline& commands, const CellStep& step) {
   if (step.with_regions) keys.push_back(tuple_key(prefix));
   std::vector<std::string> values = {redis_field(step.writer)};
   const auto add_count = [&](Count count) {
-    values.push_back(std::to_string(std::min(count, kMaxCount)));
+    values.push_back(count_text(count));
   };
   add_count(step.own);
   values.push_back(ttl_text(step.expires_at));

@@ -17,11 +17,6 @@ using telemetry::OriginCommand;
 namespace {
 
 constexpr size_t kTuplesPerPipeline = 500;
-constexpr Count kMaxCount = Count{1} << 44;  // larger values would be read as invalid
-
-std::string count_text(Count count) {
-  return std::to_string(std::min(count, kMaxCount));
-}
 
 }  // namespace
 
