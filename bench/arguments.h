@@ -21,5 +21,7 @@ struct Arguments {
 
 [[nodiscard]] Arguments parse(int argc, char** argv);
 [[nodiscard]] std::string usage();
+// Whether the filter matches the name of a benchmark.
+[[nodiscard]] bool is_chosen(const std::string& name, const Arguments& arguments);
 
 }  // namespace weir::bench

@@ -51,7 +51,7 @@ const std::vector<Group>& groups() {
   return all;
 }
 
-std::string value_of(const Machine& machine, const std::string& name) {
+std::string entry_of(const Machine& machine, const std::string& name) {
   for (const auto& [key, value] : machine) {
     if (key == name) return value;
   }
@@ -64,8 +64,8 @@ std::string chart(const Results& results, const Machine& machine) {
   plot::BarChart chart{
       .title = "Decisions per second, in millions (longer is better)",
       .subtitle =
-          fmt::format("{}, {} cores, {}. Linear scale; medians.", value_of(machine, "processor"),
-                      value_of(machine, "cores"), value_of(machine, "date")),
+          fmt::format("{}, {} cores, {}. Linear scale; medians.", entry_of(machine, "processor"),
+                      entry_of(machine, "cores"), entry_of(machine, "date")),
       .unit = "M/s",
       .groups = {},
       .footnotes = {"map + mutex: std::unordered_map of sliding windows. keyed rate: one limiter "

@@ -6,7 +6,6 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
-#include <regex>
 
 #include "bench/arguments.h"
 #include "bench/chart.h"
@@ -19,10 +18,6 @@
 
 namespace weir::bench {
 namespace {
-
-bool matches(const std::string& name, const std::string& filter) {
-  return std::regex_search(name, std::regex(filter, std::regex::extended));
-}
 
 void run_benchmarks(const Arguments& arguments, Results& results) {
   std::vector<std::string> flags = {
@@ -75,7 +70,7 @@ int run(const Arguments& arguments) {
       std::cout << "The machine is busy: times may be too high, above all with two threads.\n\n";
     std::cout << std::flush;
     // First, while this process has one thread and little memory.
-    if (matches("memory", arguments.filter)) results.set_memory(measure_memory());
+    if (is_chosen("memory", arguments)) results.set_memory(measure_memory());
   }
   run_benchmarks(arguments, results);
   if (arguments.list) return 0;

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -12,13 +11,12 @@
 
 #include "base/split_mix.h"
 #include "bench/catalog/sessions.h"
+#include "bench/command_line.h"
 #include "catalog/override_index.h"
 #include "weir/clock.h"
 
 namespace weir::bench {
 namespace {
-
-constexpr size_t kIdentifiers = 1'000'000;
 
 struct Shape {
   std::string name;
@@ -39,10 +37,10 @@ const std::vector<Shape> kShapes{
 };
 
 // Identifiers of the forms that the patterns match, most of them without an override.
-std::vector<std::string> make_identifiers() {
+std::vector<std::string> make_identifiers(size_t count) {
   std::vector<std::string> identifiers;
   uint64_t random = 1;
-  for (size_t i = 0; i < kIdentifiers; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const uint64_t a = base::split_mix(random) % 20'000;
     const uint64_t b = base::split_mix(random) % 20'000;
     switch (i % 4) {
@@ -66,8 +64,8 @@ double measure(const catalog::OverrideIndex& index, const std::vector<std::strin
 }
 
 // Nanoseconds per look-up.
-std::vector<std::string> measure_lookups(size_t repetitions) {
-  const std::vector<std::string> identifiers = make_identifiers();
+std::vector<std::string> measure_lookups(size_t repetitions, size_t identifier_count) {
+  const std::vector<std::string> identifiers = make_identifiers(identifier_count);
   std::vector<std::string> rows;
   std::vector<Shape> shapes = kShapes;
   shapes.push_back({"all forms", [](size_t i) { return kShapes[i % kShapes.size()].pattern(i); }});
@@ -86,25 +84,27 @@ std::vector<std::string> measure_lookups(size_t repetitions) {
         found = 0;
         least = std::min(least, measure(index, identifiers, found));
       }
-      rows.push_back(fmt::format(R"({{"form":"{}","overrides":{},"ns":{:.0f},"found":{:.3f}}})",
-                                 shape.name, count, least,
-                                 static_cast<double>(found) / kIdentifiers));
+      rows.push_back(fmt::format(
+          R"({{"form":"{}","overrides":{},"ns":{:.0f},"found":{:.3f}}})", shape.name, count, least,
+          static_cast<double>(found) / static_cast<double>(identifiers.size())));
     }
   }
   return rows;
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Measure look-ups of overrides, and sessions with and without them");
-  size_t repetitions = 5;
-  size_t rounds = 40;
+  size_t repetitions = 5;  // of look-ups; the least time is printed; 0: none
+  size_t identifiers = 1'000'000;
+  size_t rounds = 40;  // of sessions, 10,000 requests of each kind in turn; 0: none
   size_t overrides = 10'000;
-  app.add_option("--repetitions", repetitions, "Of look-ups; the least time is printed; 0: none");
-  app.add_option("--rounds", rounds, "Of sessions, 10,000 requests of each kind in turn; 0: none");
-  app.add_option("--overrides", overrides, "In the namespace of the sessions");
-  CLI11_PARSE(app, argc, argv);
+  CommandLine options("weir_catalog_bench");
+  options.number<size_t>("--repetitions", repetitions, 0, 1000);
+  options.number<size_t>("--identifiers", identifiers, 1, 100'000'000);
+  options.number<size_t>("--rounds", rounds, 0, 10'000);
+  options.number<size_t>("--overrides", overrides, 1, 1'000'000);
+  if (!options.parse(argc, argv)) return 2;
   std::vector<std::string> lookups;
-  if (repetitions > 0) lookups = measure_lookups(repetitions);
+  if (repetitions > 0) lookups = measure_lookups(repetitions, identifiers);
   std::vector<std::string> sessions;
   if (rounds > 0) {
     for (const SessionCost& cost : measure_sessions(overrides, rounds)) {

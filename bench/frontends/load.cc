@@ -4,14 +4,13 @@
 // thread it is slower than a fast server, so two servers seem to be equally fast. This program
 // sends the same requests in the same pipelines over as many connections, but only counts the lines
 // of the replies, so that the server limits the rate. It checks for errors in the first pipeline of
-// each connection.
+// each connection. Prints the replies per second.
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "base/split_mix.h"
+#include "bench/command_line.h"
 #include "bench/loopback.h"
 #include "origins/redis/redis_link.h"
 
@@ -41,8 +41,8 @@ struct Load {
   size_t connections = 50;
   size_t pipeline = 1;
   size_t requests = 100'000;
-  uint64_t keys = 100'000;
-  size_t lines = 1;  // per reply
+  uint64_t keys = 100'000;  // different values of the placeholder
+  size_t lines = 1;         // per reply
   std::vector<std::string> command;
 };
 
@@ -159,16 +159,15 @@ double run(const Load& load) {
 
 int main(int argc, char** argv) {
   Load load;
-  CLI::App app("weir_load: load generator of ./dev bench frontends; prints replies per second");
-  app.add_option("--port", load.port, "port of the server")->required();
-  app.add_option("--connections", load.connections)->check(CLI::Range(1, 1000));
-  app.add_option("--pipeline", load.pipeline)->check(CLI::Range(1, 1000));
-  app.add_option("--requests", load.requests)->check(CLI::Range(1, 100'000'000));
-  app.add_option("--keys", load.keys, "number of different values of __rand_int__")
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--lines", load.lines, "lines per reply")->check(CLI::Range(1, 100));
-  app.add_option("command", load.command)->required();
-  CLI11_PARSE(app, argc, argv);
+  weir::bench::CommandLine options("weir_load");
+  options.number<uint16_t>("--port", load.port, 1, 65'535);
+  options.number<size_t>("--connections", load.connections, 1, 1000);
+  options.number<size_t>("--pipeline", load.pipeline, 1, 1000);
+  options.number<size_t>("--requests", load.requests, 1, 100'000'000);
+  options.number<uint64_t>("--keys", load.keys, 1, 1'000'000'000);
+  options.number<size_t>("--lines", load.lines, 1, 100);
+  options.words(load.command);
+  if (!options.parse(argc, argv)) return 2;
   try {
     fmt::print("{:.0f}\n", run(load));
   } catch (const std::exception& failure) {

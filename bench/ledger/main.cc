@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/command_line.h"
 #include "ledgers/sql/make_ledger.h"
 #include "weir/clock.h"
 
@@ -97,11 +97,11 @@ int run(const std::string& url, size_t rows) {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("weir_ledger_bench: measurements for ./dev bench ledger");
   std::string url;
   size_t rows = 100'000;
-  app.add_option("--ledger", url, "URL of the ledger, after weir migrate")->required();
-  app.add_option("--rows", rows)->check(CLI::Range(1, 10'000'000));
-  CLI11_PARSE(app, argc, argv);
+  weir::bench::CommandLine options("weir_ledger_bench");
+  options.text("--ledger", url);  // after weir migrate
+  options.number<size_t>("--rows", rows, 1, 10'000'000);
+  if (!options.parse(argc, argv)) return 2;
   return weir::bench::run(url, rows);
 }

@@ -1,46 +1,70 @@
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "bench/command_line.h"
 #include "bench/region/region.h"
 
+namespace weir::bench {
+namespace {
+
+int commands(int argc, char** argv) {
+  CommandsPlan plan;
+  CommandLine options("weir_region_bench commands");
+  options.number<uint16_t>("--port", plan.port, 1, 65'535);
+  options.number<int>("--process", plan.process, 1, 1 << 30);
+  options.number<size_t>("--keys", plan.keys, 1, 100'000);
+  options.number<double>("--rate", plan.rate, 0, 1e9);
+  options.number<double>("--seconds", plan.seconds, 0.1, 30);
+  return options.parse(argc, argv) ? measure_commands(plan) : 2;
+}
+
+int latency(int argc, char** argv) {
+  LatencyPlan plan;
+  CommandLine options("weir_region_bench latency");
+  options.number<uint16_t>("--port", plan.port, 1, 65'535);
+  options.number<size_t>("--keys", plan.keys, 1, 100'000);
+  options.number<size_t>("--connections", plan.connections, 1, 100);
+  options.number<double>("--rate", plan.rate, 1, 100'000);
+  options.number<double>("--seconds", plan.seconds, 0.1, 30);
+  options.number<double>("--warm-seconds", plan.warm_seconds, 0, 30);
+  return options.parse(argc, argv) ? measure_latency(plan) : 2;
+}
+
+int exact(int argc, char** argv) {
+  ExactPlan plan;
+  std::string algorithm(to_string(plan.algorithm));
+  CommandLine options("weir_region_bench exact");
+  options.number<uint16_t>("--port", plan.port, 1, 65'535);
+  options.text("--key", plan.key);
+  options.text("--algorithm", algorithm);
+  options.number<Count>("--limit", plan.limit, 1, kMaxLimit);
+  options.number<size_t>("--callers", plan.callers, 1, 10'000);
+  options.number<uint64_t>("--requests", plan.requests, 1, 1'000'000'000);
+  if (!options.parse(argc, argv)) return 2;
+  const auto known = algorithm_from(algorithm);
+  if (!known) {
+    fmt::print(stderr, "weir_region_bench: no algorithm {}\n", algorithm);
+    return 2;
+  }
+  plan.algorithm = *known;
+  return measure_exact(plan);
+}
+
+int run(int argc, char** argv) {
+  const std::string_view figure = argc > 1 ? argv[1] : "";
+  if (figure == "commands") return commands(argc - 1, argv + 1);
+  if (figure == "latency") return latency(argc - 1, argv + 1);
+  if (figure == "exact") return exact(argc - 1, argv + 1);
+  fmt::print(stderr, "weir_region_bench: the first word is commands, latency or exact\n");
+  return 2;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
 int main(int argc, char** argv) {
-  CLI::App app("weir_region_bench: measurements for ./dev bench region");
-  app.require_subcommand(1);
-
-  weir::bench::CommandsPlan commands_plan;
-  CLI::App& commands =
-      *app.add_subcommand("commands", "commands that an embedded limiter sends to Redis");
-  commands.add_option("--port", commands_plan.port, "port of redis-server")->required();
-  commands.add_option("--process", commands_plan.process, "pid of redis-server")->required();
-  commands.add_option("--keys", commands_plan.keys)->check(CLI::Range(1, 100'000));
-  commands.add_option("--rate", commands_plan.rate, "admissions per key and second; 0: maximum")
-      ->check(CLI::NonNegativeNumber);
-  commands.add_option("--seconds", commands_plan.seconds)->check(CLI::Range(0.1, 30.0));
-
-  weir::bench::LatencyPlan latency_plan;
-  CLI::App& latency = *app.add_subcommand("latency", "latency that a client of a server sees");
-  latency.add_option("--port", latency_plan.port, "port of the RESP listener")->required();
-  latency.add_option("--keys", latency_plan.keys)->check(CLI::Range(1, 100'000));
-  latency.add_option("--connections", latency_plan.connections)->check(CLI::Range(1, 100));
-  latency.add_option("--rate", latency_plan.rate, "requests per second")
-      ->check(CLI::Range(1, 100'000));
-  latency.add_option("--seconds", latency_plan.seconds)->check(CLI::Range(0.1, 30.0));
-  latency.add_option("--warm-seconds", latency_plan.warm_seconds)->check(CLI::Range(0.0, 30.0));
-
-  weir::bench::ExactPlan exact_plan;
-  std::string algorithm(to_string(exact_plan.algorithm));
-  CLI::App& exact = *app.add_subcommand("exact", "exact decisions of an embedded limiter");
-  exact.add_option("--port", exact_plan.port, "port of redis-server")->required();
-  exact.add_option("--key", exact_plan.key);
-  exact.add_option("--algorithm", algorithm)->check([](const std::string& name) {
-    return weir::algorithm_from(name) ? std::string() : "not an algorithm: " + name;
-  });
-  exact.add_option("--limit", exact_plan.limit, "per minute")->check(CLI::PositiveNumber);
-  exact.add_option("--callers", exact_plan.callers)->check(CLI::Range(1, 10'000));
-  exact.add_option("--requests", exact_plan.requests)->check(CLI::PositiveNumber);
-
-  CLI11_PARSE(app, argc, argv);
-  if (commands) return weir::bench::measure_commands(commands_plan);
-  if (latency) return weir::bench::measure_latency(latency_plan);
-  exact_plan.algorithm = *weir::algorithm_from(algorithm);
-  return weir::bench::measure_exact(exact_plan);
+  return weir::bench::run(argc, argv);
 }

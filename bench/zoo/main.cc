@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -14,13 +13,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "bench/command_line.h"
 #include "bench/zoo/zoo.h"
 
 namespace weir::bench {
-
-std::vector<std::string> limiter_names() {
-  return {"naive", "watch", "fixed_window", "script", "weir-exact", "weir-converge"};
-}
 
 std::unique_ptr<RateLimiter> make_limiter(const LimiterChoice& choice) {
   if (choice.name == "weir-exact") return make_weir_limiter(choice.port, Consistency::kExact);
@@ -64,16 +60,13 @@ void serve(const LimiterChoice& choice) {
 
 int main(int argc, char** argv) {
   weir::bench::LimiterChoice choice;
-  CLI::App app("weir_zoo: a node of ./dev bench zoo; reads loads from standard input");
-  app.add_option("--limiter", choice.name)
-      ->required()
-      ->check(CLI::IsMember(weir::bench::limiter_names()));
-  app.add_option("--port", choice.port, "port of redis-server")->required();
-  app.add_option("--callers", choice.callers)->check(CLI::Range(1, 1000));
-  app.add_option("--script", choice.script, "text of the script of the limiter 'script'");
-  app.add_flag("--client-time", choice.has_client_time,
-               "the last argument of the script is the time of the client");
-  CLI11_PARSE(app, argc, argv);
+  weir::bench::CommandLine options("weir_zoo");
+  options.text("--limiter", choice.name);
+  options.number<uint16_t>("--port", choice.port, 1, 65'535);
+  options.number<size_t>("--callers", choice.callers, 1, 1000);
+  options.text("--script", choice.script);
+  options.flag("--client-time", choice.has_client_time);
+  if (!options.parse(argc, argv)) return 2;
   try {
     weir::bench::serve(choice);
   } catch (const std::exception& error) {

@@ -326,7 +326,8 @@ std::unique_ptr<RateLimiter> make_redis_limiter(const LimiterChoice& choice) {
   if (choice.name == "naive") return std::make_unique<Naive>(choice.port);
   if (choice.name == "watch") return std::make_unique<Watch>(choice.port, choice.callers);
   if (choice.name == "fixed_window") return std::make_unique<FixedWindow>(choice.port);
-  return std::make_unique<Script>(choice);
+  if (choice.name == "script") return std::make_unique<Script>(choice);
+  throw std::runtime_error("there is no limiter '" + choice.name + "'");
 }
 
 }  // namespace weir::bench

@@ -47,14 +47,14 @@ class RateLimiter {
 };
 
 struct LimiterChoice {
-  std::string name;  // one of limiter_names()
+  std::string name;  // of those below
   uint16_t port = 0;
   size_t callers = 64;
   std::string script = {};       // of "script"
   bool has_client_time = false;  // the script gets the time of the client as its last argument
 };
 
-[[nodiscard]] std::vector<std::string> limiter_names();
+// Throws if there is no limiter of this name.
 [[nodiscard]] std::unique_ptr<RateLimiter> make_limiter(const LimiterChoice& choice);
 
 // "naive", "watch", "fixed_window" and "script".
