@@ -45,14 +45,16 @@ bool is_chosen(const std::string& name, const Arguments& arguments) {
 std::string usage() {
   return R"(weir_bench: measure the cost of a decision, beside peers and plain memory access
 
-  weir_bench [--quick] [--filter REGEX] [--repetitions N] [--seconds S] [--out DIR]
+  weir_bench [--quick | --smoke] [--filter REGEX] [--repetitions N] [--seconds S] [--out DIR]
   weir_bench --list | --help
 
 Prints the machine, runs all benchmarks several times in random order, prints a table of
 medians with their targets, and writes the raw results as JSON and a chart as SVG. A missed
 target is not a failure: the exit status only says whether the measurement worked.
 
-  --quick           3 repetitions of 0.05 s: a smoke test, not a measurement
+  --quick           3 repetitions of 0.05 s, not a measurement
+  --smoke           run everything for an instant: checks that the benchmark works,
+                    measures nothing
   --repetitions N   repetitions of each benchmark (default: 9)
   --seconds S       minimum duration of a repetition (default: 0.2)
   --filter REGEX    run only benchmarks whose names match; leaves out incomplete rows.
@@ -94,6 +96,11 @@ Arguments parse(int argc, char** argv) {
     if (name == "--quick") {
       arguments.repetitions = 3;
       arguments.seconds = 0.05;
+      continue;
+    }
+    if (name == "--smoke") {
+      arguments.repetitions = 1;
+      arguments.seconds = 0.001;
       continue;
     }
     if (!joined && i + 1 < argc) value = argv[++i];

@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util';
 
 // `defaults` has a value for each flag: a boolean for a switch, otherwise the default value. `fail`
-// prints an error and the usage, and exits.
+// prints an error and the usage, and exits. --smoke implies --quick.
 export function readFlags(usage, defaults) {
   const fail = (message) => {
     process.stderr.write(`${usage.split(':')[0]}: ${message}\n${usage}`);
@@ -23,5 +23,6 @@ export function readFlags(usage, defaults) {
     process.stdout.write(usage);
     process.exit(0);
   }
+  if (given.smoke) given.quick = true;
   return { options: { ...defaults, ...given }, fail };
 }

@@ -2,14 +2,14 @@
 
 import { spawnSync } from 'node:child_process';
 
-import { cpuTime } from './servers.mjs';
+import { cpuTimeOfThreads } from './servers.mjs';
 
 const kTimeoutSeconds = 120;
 
 // `keys` is the number of values of __rand_int__ in `command`. Returns the rate per second, latencies
 // in ms, and the CPU time of the server in ns per request.
 export function redisBenchmark(server, { clients = 50, pipeline, requests, keys, command }) {
-  const before = cpuTime(server.pids);
+  const before = cpuTimeOfThreads(server.pids);
   const run = spawnSync('timeout', [kTimeoutSeconds, 'redis-benchmark', '-p', server.port, '-c', clients, '-n', requests,
     '-P', pipeline, '-r', keys, '--csv', ...command].map(String), { encoding: 'utf8' });
   const line = run.stdout.split('\n').filter((text) => text.startsWith('"')).pop();
@@ -18,6 +18,6 @@ export function redisBenchmark(server, { clients = 50, pipeline, requests, keys,
   const values = line.split('","').map((text) => text.replaceAll('"', '')).slice(-7).map(Number);
   return {
     rate: values[0], p50: values[3], p99: values[5],
-    cpu: (cpuTime(server.pids) - before) * 1e6 / requests,
+    cpu: (cpuTimeOfThreads(server.pids) - before) * 1e6 / requests,
   };
 }

@@ -24,12 +24,17 @@ const canConnect = (port) => new Promise((resolve) => {
   socket.on('error', () => resolve(false));
 });
 
-export async function untilOpen(port, name) {
-  for (let i = 0; i < 100; ++i) {
-    if (await canConnect(port)) return;
+const kStartTimeout = 60_000; // ms; a busy machine starts mariadbd slowly
+
+async function untilOpen(port, child) {
+  const end = performance.now() + kStartTimeout;
+  while (!(await canConnect(port))) {
+    const hasEnded = child.exitCode !== null || child.signalCode !== null;
+    if (hasEnded || performance.now() > end) {
+      throw new Error(`${child.spawnfile} ${hasEnded ? 'ended and' : ''} does not listen on port ${port}`);
+    }
     await sleep(50);
   }
-  throw new Error(`${name} does not listen on port ${port}`);
 }
 
 // The CPU time in ms of a process or thread, from its stat file in /proc.
@@ -44,9 +49,10 @@ export function cpuTime(pids) {
 }
 
 // The same without the threads that have ended, but exact to the nanosecond instead of 10 ms.
-export function cpuTimeOfThreads(pid) {
-  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
-    const nanoseconds = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0];
+export function cpuTimeOfThreads(pids) {
+  const threads = pids.flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}`));
+  return threads.reduce((sum, thread) => {
+    const nanoseconds = readFileSync(`${thread}/schedstat`, 'latin1').split(' ')[0];
     return sum + Number(nanoseconds) / 1e6;
   }, 0);
 }
@@ -65,25 +71,26 @@ export class Servers {
     this.processes.push(child);
     return child;
   }
-  start(command, args, options) {
-    return this.spawn(command, args, options).pid;
+  // Returns the process once it listens on this port.
+  async start(port, command, args, options) {
+    const child = this.spawn(command, args, options);
+    await untilOpen(port, child);
+    return child;
   }
 
   async redis(...args) {
     const port = await freePort();
-    const pid = this.start('redis-server',
+    const { pid } = await this.start(port, 'redis-server',
       ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', this.directory, ...args]);
-    await untilOpen(port, 'redis-server');
     return { name: 'redis-server', port, pids: [pid] };
   }
 
   async weir(binary, ...args) {
     const [port, http] = [await freePort(), await freePort()];
-    const pid = this.start(binary,
+    const { pid } = await this.start(port, binary,
       ['serve', '--threads', 1, '--resp', `127.0.0.1:${port}`, '--http', `127.0.0.1:${http}`,
         '--data', join(this.directory, `data-${port}`), ...args],
       { env: { ...process.env, WEIR_ROOT_KEY: rootKey } });
-    await untilOpen(port, 'weir');
     return { name: `weir ${args.join(' ')}`, port, http, pids: [pid] };
   }
 
@@ -101,7 +108,7 @@ export class Servers {
     const child = this.spawn('mariadbd', [...common, `--port=${port}`, '--bind-address=127.0.0.1',
       `--socket=${socket}`, `--pid-file=${data}/pid`]);
     child.killSignal = 'SIGKILL'; // a regular shutdown takes long
-    await untilOpen(port, 'mariadbd');
+    await untilOpen(port, child);
     // Anonymous users would take precedence on this host.
     runOrThrow('mariadb', ['--no-defaults', `--socket=${socket}`, '--user=root', '-e',
       "DELETE FROM mysql.global_priv WHERE User = ''; FLUSH PRIVILEGES; CREATE DATABASE weir; " +

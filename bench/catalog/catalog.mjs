@@ -12,12 +12,14 @@ import { fileURLToPath } from 'node:url';
 import { readFlags } from '../flags.mjs';
 import { describeMachine, median, printMachine, writeResults } from '../machine.mjs';
 import { cpuTimeOfThreads, rootKey, Servers } from '../servers.mjs';
+import { wrk } from '../wrk.mjs';
 
 const usage = `catalog: measure what keys and overrides cost
 
-  ./dev bench catalog [--quick] [--rounds N] [--seconds N] [--out DIR]
+  ./dev bench catalog [--quick | --smoke] [--rounds N] [--seconds N] [--out DIR]
 
-  --quick        a smoke test
+  --quick        one round and few overrides
+  --smoke        run everything for an instant: checks that the benchmark works, measures nothing
   --rounds N     repetitions of each load, in turn (default: 20)
   --seconds N    of each load (default: 1)
   --out DIR      directory for <date>-<arch>-catalog.json (default: build/bench/results)
@@ -25,6 +27,7 @@ const usage = `catalog: measure what keys and overrides cost
 
 const flags = {
   quick: false,
+  smoke: false,
   rounds: undefined,
   seconds: undefined,
   out: 'build/bench/results',
@@ -35,7 +38,8 @@ const rounds = Number(options.rounds ?? (options.quick ? 1 : 20));
 const seconds = Number(options.seconds ?? 1);
 const bin = resolve(options.bin);
 const script = join(dirname(fileURLToPath(import.meta.url)), '../limit.lua');
-const kOverrides = options.quick ? 200 : 10_000;
+const kOverrides = options.smoke ? 10 : options.quick ? 200 : 10_000;
+const kIdentifiers = options.smoke ? 1000 : 1_000_000;
 const kMaxLookup = 1000; // ns
 const kMinRatio = 0.95;
 
@@ -51,12 +55,13 @@ const measured = spawnSync(
     ...['--repetitions', options.quick ? '1' : '5'],
     ...['--rounds', options.quick ? '2' : '60'],
     ...['--overrides', `${kOverrides}`],
+    ...['--identifiers', `${kIdentifiers}`],
   ],
   { encoding: 'utf8' },
 );
 if (measured.status !== 0) throw new Error(`weir_catalog_bench failed: ${measured.stderr}`);
 const { lookups, sessions } = JSON.parse(measured.stdout);
-console.log(`\nns per look-up of an override, 1,000,000 identifiers (bar: ${kMaxLookup})\n`);
+console.log(`\nns per look-up of an override, ${kIdentifiers.toLocaleString('en-US')} identifiers (bar: ${kMaxLookup})\n`);
 console.log(`  ${'form'.padEnd(12)}${['10', '1000', '10000'].map((n) => n.padStart(8)).join('')}`);
 for (const form of new Set(lookups.map((row) => row.form))) {
   const row = lookups.filter((each) => each.form === form).map(({ ns }) => `${ns}`.padStart(8));
@@ -123,21 +128,20 @@ const kinds = {
 const names = Object.keys(kinds);
 const results = Object.fromEntries(names.map((name) => [name, { rates: [], cpu: [] }]));
 // The first round creates the tuples.
-for (let round = 0; round <= rounds; ++round) {
+for (let round = options.smoke ? 1 : 0; round <= rounds; ++round) {
   for (let i = 0; i < names.length; ++i) {
     const name = names[(2 * round + i) % names.length]; // no kind always follows the same one
-    const before = cpuTimeOfThreads(server.pids[0]);
-    const url = `http://127.0.0.1:${server.http}/v2/ratelimit.limit`;
-    const load = spawnSync('wrk', ['-t1', '-c32', `-d${seconds}s`, '-s', script, url], {
-      encoding: 'utf8',
-      env: { ...process.env, ...kinds[name] },
+    const before = cpuTimeOfThreads(server.pids);
+    const { requests, rate } = wrk(`http://127.0.0.1:${server.http}/v2/ratelimit.limit`, {
+      connections: 32,
+      seconds,
+      script,
+      pauses: options.smoke,
+      environment: kinds[name],
     });
-    const requests = Number(/(\d+) requests in/.exec(load.stdout)?.[1]);
-    const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(load.stdout)?.[1]);
-    if (!(rate > 0) || /Non-2xx/.test(load.stdout)) throw new Error(load.stdout + load.stderr);
     if (round === 0) continue;
     results[name].rates.push(rate);
-    results[name].cpu.push((1000 * (cpuTimeOfThreads(server.pids[0]) - before)) / requests);
+    results[name].cpu.push((1000 * (cpuTimeOfThreads(server.pids) - before)) / requests);
   }
 }
 const plain = results[names[0]];

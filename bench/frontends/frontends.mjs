@@ -14,20 +14,22 @@ import { fileURLToPath } from 'node:url';
 import { readFlags } from '../flags.mjs';
 import { describeMachine, median, printMachine, ratioOf, writeResults } from '../machine.mjs';
 import { redisBenchmark } from '../redis_benchmark.mjs';
-import { Servers, freePort, cpuTime, rootKey, untilOpen } from '../servers.mjs';
+import { cpuTimeOfThreads, freePort, rootKey, Servers } from '../servers.mjs';
+import { wrk } from '../wrk.mjs';
 
-const here = dirname(fileURLToPath(import.meta.url));
+const script = join(dirname(fileURLToPath(import.meta.url)), '../limit.lua');
 
 const usage = `frontends: measure weir serve, compared with redis-server and nginx
 
-  ./dev bench frontends [--quick] [--repetitions N] [--out DIR]
+  ./dev bench frontends [--quick | --smoke] [--repetitions N] [--out DIR]
 
-  --quick           one repetition with a tenth of the requests: a smoke test
+  --quick           one repetition with a tenth of the requests
+  --smoke           run everything for an instant: checks that the benchmark works, measures nothing
   --repetitions N   repetitions of each run (default: 5)
   --out DIR         directory for <date>-<arch>-frontends.json (default: build/bench/results)
 `;
 
-const flags = { quick: false, repetitions: undefined, out: 'build/bench/results', weir: 'build/bin/weir',
+const flags = { quick: false, smoke: false, repetitions: undefined, out: 'build/bench/results', weir: 'build/bin/weir',
   load: 'build/bin/weir_load' };
 const { options, fail } = readFlags(usage, flags);
 options.repetitions = Number(options.repetitions ?? (options.quick ? 1 : 5));
@@ -50,8 +52,7 @@ class BenchServers extends Servers {
           location / { limit_req zone=all burst=1000000 nodelay; empty_gif; }
         }
       }`);
-    const pid = this.start('nginx', ['-c', config, '-p', this.directory]);
-    await untilOpen(port, 'nginx');
+    const { pid } = await this.start(port, 'nginx', ['-c', config, '-p', this.directory]);
     const workers = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').map(Number);
     return { name: 'nginx', port, pids: workers };
   }
@@ -77,27 +78,22 @@ const incr = ['INCR', 'key:__rand_int__'];
 
 // Returns the rate per second and the CPU time of the server in ns per request.
 function weirLoad(server, { pipeline, requests, keys, command, lines }) {
-  const before = cpuTime(server.pids);
+  const before = cpuTimeOfThreads(server.pids);
   const run = spawnSync(resolve(options.load), ['--port', server.port, '--connections', 50, '--pipeline', pipeline,
     '--requests', requests, '--keys', keys, '--lines', lines, ...command].map(String),
   { encoding: 'utf8', timeout: 120_000 });
   if (run.status !== 0) throw new Error(`weir_load failed: ${run.error ?? run.stderr}`);
-  return { rate: Number(run.stdout), cpu: (cpuTime(server.pids) - before) * 1e6 / requests };
+  return { rate: Number(run.stdout), cpu: (cpuTimeOfThreads(server.pids) - before) * 1e6 / requests };
 }
 
-function wrk(server, port, seconds, script, path) {
-  const before = cpuTime(server.pids);
-  const run = spawnSync('wrk', ['-t1', '-c50', `-d${seconds}s`, '--latency', ...(script ? ['-s', script] : []),
-    `http://127.0.0.1:${port}${path}`], { encoding: 'utf8', timeout: 120_000, env: { ...process.env, BENCH_KEY: rootKey } });
-  const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(run.stdout)?.[1]);
-  const total = Number(/(\d+) requests in/.exec(run.stdout)?.[1]);
-  if (!rate || /Non-2xx/.test(run.stdout)) throw new Error(`wrk failed: ${run.stderr}${run.stdout}`);
-  const [, p99, unit] = /99%\s+([\d.]+)(us|ms|s)/.exec(run.stdout);
-  return { rate, p99: Number(p99) * { us: 1e-3, ms: 1, s: 1e3 }[unit],
-    cpu: (cpuTime(server.pids) - before) * 1e6 / total };
+function wrkLoad(server, port, script, path) {
+  const before = cpuTimeOfThreads(server.pids);
+  const { rate, p99, requests } = wrk(`http://127.0.0.1:${port}${path}`, { connections: 50,
+    seconds: options.quick ? 1 : 3, script, pauses: options.smoke, environment: { BENCH_KEY: rootKey } });
+  return { rate, p99, cpu: (cpuTimeOfThreads(server.pids) - before) * 1e6 / requests };
 }
 
-const scale = options.quick ? 0.1 : 1;
+const scale = options.smoke ? 0.02 : options.quick ? 0.1 : 1;
 const servers = new BenchServers('frontends');
 const machine = describeMachine([
   ['redis', 'redis-server', '--version'], ['nginx', 'nginx', '-v'], ['wrk', 'wrk', '-v'],
@@ -118,7 +114,6 @@ try {
   const redisBenchmarkRun = (server, ...args) => () => redisBenchmark(server, load(...args));
   const weirLoadRun = (server, pipeline, command, lines) =>
     () => weirLoad(server, { ...load(pipeline, command), lines });
-  const seconds = options.quick ? 1 : 3;
   const runs = {};
   for (const pipeline of [1, 16, 64]) {
     runs[`incr ${pipeline}`] = redisBenchmarkRun(redis, pipeline, incr);
@@ -129,9 +124,9 @@ try {
     runs[`weir_load null ${pipeline}`] = weirLoadRun(nullBackend, pipeline, throttle, 6);
   }
   runs['script 16'] = redisBenchmarkRun(redis, 16, evalsha, 0.2);
-  runs['http limit'] = () => wrk(weir, weir.http, seconds, join(here, '../limit.lua'), '/v2/ratelimit.limit');
-  runs['http null'] = () => wrk(nullBackend, nullBackend.http, seconds, join(here, '../limit.lua'), '/v2/ratelimit.limit');
-  runs['nginx limit_req'] = () => wrk(nginx, nginx.port, seconds, null, '/');
+  runs['http limit'] = () => wrkLoad(weir, weir.http, script, '/v2/ratelimit.limit');
+  runs['http null'] = () => wrkLoad(nullBackend, nullBackend.http, script, '/v2/ratelimit.limit');
+  runs['nginx limit_req'] = () => wrkLoad(nginx, nginx.port, undefined, '/');
 
   // Creates all keys before the measurement.
   redisBenchmarkRun(weir, 16, throttle)();

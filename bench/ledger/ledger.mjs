@@ -10,16 +10,17 @@ import { Servers } from '../servers.mjs';
 
 const usage = `ledger: measure how many rows per second MariaDB writes
 
-  ./dev bench ledger [--quick] [--rows N] [--out DIR]
+  ./dev bench ledger [--quick | --smoke] [--rows N] [--out DIR]
 
-  --quick      few rows: a smoke test
+  --quick      few rows
+  --smoke      run everything for an instant: checks that the benchmark works, measures nothing
   --rows N     number of rows (default: 100000)
   --out DIR    directory for <date>-<arch>-ledger.json (default: build/bench/results)
 `;
 
-const flags = { quick: false, rows: undefined, out: 'build/bench/results', bin: 'build/bin' };
+const flags = { quick: false, smoke: false, rows: undefined, out: 'build/bench/results', bin: 'build/bin' };
 const { options } = readFlags(usage, flags);
-const rows = Number(options.rows ?? (options.quick ? 5000 : 100_000));
+const rows = Number(options.rows ?? (options.smoke ? 600 : options.quick ? 5000 : 100_000));
 const kTarget = 20_000; // rows per second
 
 function run(program, ...args) {

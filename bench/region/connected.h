@@ -20,7 +20,7 @@ namespace weir::bench {
 // nothing. Returns the exit status.
 template <typename Measure>
 [[nodiscard]] int measure_connected(uint16_t port, const Measure& measure) {
-  constexpr Millis kConnectTimeout{5000};
+  constexpr Millis kConnectTimeout{30'000};
   const Clock& clock = system_clock();
   const auto origin = origins::make_redis_origin(clock, {.address = {.port = port}});
   platform::ThreadExecutor executor;

@@ -17,6 +17,9 @@
 namespace weir::bench {
 namespace {
 
+// A verdict without Redis would end the measurement, so a request waits as long as it may.
+constexpr Millis kReadDeadline{10'000};
+
 // All callers run on one thread.
 class Callers {
  public:
@@ -69,7 +72,8 @@ class Callers {
 std::string measure(const ExactPlan& plan, const Clock& clock,
                     const std::shared_ptr<origins::RedisOrigin>& origin,
                     platform::ThreadExecutor& executor) {
-  Limiter limiter = Limiter::create(clock, {.origin = origin}).value();
+  Limiter limiter =
+      Limiter::create(clock, {.origin = origin, .read_deadline = kReadDeadline}).value();
   Callers callers(clock, limiter, executor, plan);
   const Nanos took = callers.run();
   if (callers.refused() > 0) {

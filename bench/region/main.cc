@@ -18,6 +18,7 @@ int commands(int argc, char** argv) {
   options.number<size_t>("--keys", plan.keys, 1, 100'000);
   options.number<double>("--rate", plan.rate, 0, 1e9);
   options.number<double>("--seconds", plan.seconds, 0.1, 30);
+  options.flag("--smoke", plan.smoke);
   return options.parse(argc, argv) ? measure_commands(plan) : 2;
 }
 

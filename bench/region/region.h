@@ -20,6 +20,7 @@ struct CommandsPlan {
   size_t keys = 10'000;  // uniformly distributed
   double rate = 1;       // admissions per key and second; 0: maximum
   double seconds = 5;    // of the measurement, after warm-up
+  bool smoke = false;    // almost no warm-up: the result says only that all works
 };
 
 struct LatencyPlan {

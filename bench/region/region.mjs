@@ -30,14 +30,15 @@ import { cpuTime, Servers, sleep } from '../servers.mjs';
 
 const usage = `region: measure the cost of sharing a limit through Redis
 
-  ./dev bench region [--quick] [--only FIGURE] [--out DIR]
+  ./dev bench region [--quick | --smoke] [--only FIGURE] [--out DIR]
 
-  --quick         few rates and one short round: a smoke test
+  --quick         few rates and one short round
+  --smoke         run everything for an instant: checks that the benchmark works, measures nothing
   --only FIGURE   run one measurement: commands, latency, throughput or exact
   --out DIR       directory for <date>-<arch>-region.json and .svg (default: build/bench/results)
 `;
 
-const flags = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
+const flags = { quick: false, smoke: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
 const { options, fail } = readFlags(usage, flags);
 const kFigures = ['commands', 'latency', 'throughput', 'exact'];
 if (options.only && !kFigures.includes(options.only)) fail(`--only cannot be ${options.only}`);
@@ -45,9 +46,9 @@ const wants = (figure) => !options.only || options.only === figure;
 const binary = (name) => join(resolve(options.bin), name);
 const rounds = options.quick ? 1 : 7;
 
-const kKeys = 10_000;
+const kKeys = options.smoke ? 100 : 10_000;
 const kDelay = 25; // ms, each way
-const kJoined = 7_000; // ms; a server that has just joined asks Redis about every request
+const kJoined = options.smoke ? 0 : 7_000; // ms; a server that has just joined asks Redis about every request
 const kTargets = { commands: { target: 0.05, from: 200 }, p99: 1.2, cpu: 0.9, exact: 1.3 };
 
 function progress(text) {
@@ -89,7 +90,7 @@ class Region extends Servers {
   // A server that shares its counts through the Redis on this port; waits until it is connected.
   async sharedServer(port) {
     const server = await this.weir(binary('weir'), '--origin', `redis://127.0.0.1:${port}`);
-    for (let i = 0; i < 100; ++i) {
+    for (let i = 0; i < 1000; ++i) {
       if (await this.metric(server, /^weir_origin_ready (1)$/gm) === 1) {
         await sleep(kJoined);
         return server;
@@ -115,7 +116,7 @@ function commandsAt(redis, rate, seconds) {
   const measureKeys = (keys) => {
     spawnSync('redis-cli', ['-p', String(redis.port), 'FLUSHALL']);
     return measure(['commands', '--port', redis.port, '--process', redis.pids[0], '--keys', keys,
-      '--rate', rate, '--seconds', seconds]);
+      '--rate', rate, '--seconds', seconds, ...(options.smoke ? ['--smoke'] : [])]);
   };
   const run = measureKeys(kKeys);
   const share = rate === 0 ? 1 : admissionRate(run) / (rate * kKeys);
@@ -124,8 +125,8 @@ function commandsAt(redis, rate, seconds) {
 
 async function measureCommands(servers) {
   const redis = await servers.redis();
-  const rates = options.quick ? [1, 20, 200] : [1, 2, 5, 10, 20, 50, 100, 200, 0];
-  const seconds = options.quick ? 1 : 5;
+  const rates = options.smoke ? [20, 200] : options.quick ? [1, 20, 200] : [1, 2, 5, 10, 20, 50, 100, 200, 0];
+  const seconds = options.smoke ? 0.5 : options.quick ? 1 : 5;
   const points = rates.map((requested, i) => {
     progress(`commands ${i + 1}/${rates.length}: ${requested || 'max'} admissions per key and second`);
     const run = commandsAt(redis, requested, seconds);
@@ -197,9 +198,10 @@ async function alternate(name, measurements) {
 }
 
 async function measureLatency(servers) {
-  const seconds = options.quick ? 1 : 3;
+  const seconds = options.smoke ? 0.1 : options.quick ? 1 : 3;
   const port = await servers.remoteRedis(kDelay);
-  const latencyOf = (server) => () => measure(['latency', '--port', server.port, '--seconds', seconds]);
+  const latencyOf = (server) => () => measure(['latency', '--port', server.port, '--seconds', seconds,
+    ...(options.smoke ? ['--warm-seconds', 0.1] : [])]);
   return alternate('latency', {
     shared: latencyOf(await servers.sharedServer(port)),
     alone: latencyOf(await servers.weir(binary('weir'), '--origin', 'memory')),
@@ -209,7 +211,7 @@ async function measureLatency(servers) {
 async function measureThroughput(servers) {
   const redis = await servers.redis();
   const command = ['WEIR.LIMIT', 'api', 'key:__rand_int__', '1000000000', '60000'];
-  const requests = options.quick ? 100_000 : 1_500_000;
+  const requests = options.smoke ? 20_000 : options.quick ? 100_000 : 1_500_000;
   const load = (server) => () => redisBenchmark(server, { pipeline: 16, requests, keys: 1000, command });
   const measurements = {
     shared: load(await servers.sharedServer(redis.port)),
@@ -284,7 +286,7 @@ async function measureExact(servers) {
   for (const [algorithm, script] of Object.entries(luaLimits)) {
     // A log keeps every admission, 10,000 at most.
     const isLog = algorithm === 'sliding_log';
-    const requests = isLog ? 8_000 : options.quick ? 10_000 : 200_000;
+    const requests = options.smoke ? 2_000 : isLog ? 8_000 : options.quick ? 10_000 : 200_000;
     const [limit, duration] = [isLog ? 10_000 : 10_000_000, 60_000];
     const loaded = spawnSync('redis-cli', ['-p', String(redis.port), 'SCRIPT', 'LOAD', script], { encoding: 'utf8' });
     let keys = 0;

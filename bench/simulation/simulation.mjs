@@ -22,9 +22,10 @@ import { barPanel, chart, linePanel } from '../chart.mjs';
 const kParts = ['fleet', 'attacks', 'gcra', 'shapes', 'growth', 'sizing'];
 const usage = `simulation: measure the cost and accuracy of sharing limits in simulated fleets
 
-  ./dev bench simulation [--quick] [--only PART] [--out DIR] [--charts DIR] [--cache DIR]
+  ./dev bench simulation [--quick | --smoke] [--only PART] [--out DIR] [--charts DIR] [--cache DIR]
 
-  --quick         smaller and shorter: a smoke test
+  --quick         smaller and shorter
+  --smoke         run everything for an instant: checks that the benchmark works, measures nothing
   --only PART     run one part: ${kParts.join(', ')}
   --out DIR       directory for <date>-<arch>-simulation.json and the charts
                   (default: build/bench/results)
@@ -32,7 +33,7 @@ const usage = `simulation: measure the cost and accuracy of sharing limits in si
   --cache DIR     directory for the results of single runs; runs with a result there are skipped
 `;
 
-const flags = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin', charts: undefined, cache: undefined };
+const flags = { quick: false, smoke: false, only: undefined, out: 'build/bench/results', bin: 'build/bin', charts: undefined, cache: undefined };
 const { options, fail } = readFlags(usage, flags);
 if (options.only && !kParts.includes(options.only)) {
   fail(`--only cannot be '${options.only}'; use ${kParts.join(', ')}`);
@@ -40,6 +41,8 @@ if (options.only && !kParts.includes(options.only)) {
 const binary = join(resolve(options.bin), 'weir');
 const kPolicies = ['bounded', 'floor'];
 const kPolicyNames = ['weir', 'floor'];
+const kShort = { 'time.warm_up': '60s', 'time.measured': '60s' };
+const kSmall = { ...kShort, 'world.regions': 3, 'world.nodes': 6 };
 const runs = []; // for the JSON file
 
 function progress(text) {
@@ -131,12 +134,12 @@ const kFleetRows = [
 ];
 
 async function fleet() {
-  const short = { 'time.warm_up': '60s', 'time.measured': '60s' };
   const results = [];
-  const fleets = options.quick ? kFleets.slice(0, 2) : kFleets;
+  const few = { ...kSmall, ...Object.fromEntries([0, 1, 2, 3].map((i) => [`traffic.${i}.keys`, 20])) };
+  const fleets = options.quick ? kFleets.slice(0, options.smoke ? 1 : 2) : kFleets;
   for (const [name, scenario] of fleets) {
     for (const policy of kPolicies) {
-      const sets = { ...(options.quick && short), ...(policy === 'floor' && { 'settings.policy': 'floor' }) };
+      const sets = { ...(options.quick && kShort), ...(options.smoke && few), ...(policy === 'floor' && { 'settings.policy': 'floor' }) };
       results.push({ name, policy, ...(await run(`fleet ${name} ${policy}`, scenario, sets)) });
     }
   }
@@ -189,13 +192,14 @@ const kAttacks = [
   ['saturated', 'attack-saturated', (regions) => ({ 'traffic.0.demand': 10 * regions })], ['three limits, evenly', 'attack-three-limits-evenly'],
 ];
 
+const kRegions = options.smoke ? [2] : options.quick ? [2, 10] : [2, 3, 5, 10, 20, 30];
+
 async function attacks() {
-  const counts = options.quick ? [2, 10] : [2, 3, 5, 10, 20, 30];
   const rows = [];
   const panels = [];
   for (const [i, [name, scenario, demand]] of kAttacks.entries()) {
     const drawn = [[], []];
-    for (const regions of counts) {
+    for (const regions of kRegions) {
       const row = [name, regions];
       for (const [p, policy] of kPolicies.entries()) {
         const sets = { 'world.regions': regions, ...demand?.(regions), ...(policy === 'floor' && { 'settings.policy': 'floor' }) };
@@ -229,7 +233,7 @@ const kBurstAttacks = [...kAttacks,
 async function gcra() {
   const rows = [];
   for (const [name, scenario, demand] of kBurstAttacks) {
-    for (const regions of options.quick ? [2, 10] : [2, 3, 5, 10, 20, 30]) {
+    for (const regions of kRegions) {
       const sets = { 'world.regions': regions, ...demand?.(regions), 'limits.0.algorithm': 'gcra' };
       const { figures } = await run(`gcra ${scenario} ${regions}`, scenario, sets);
       rows.push([name, regions, fixed(figures.mean_cell, 2), fixed(figures.worst_cell, 2), fixed(figures.worst_window, 2),
@@ -243,7 +247,7 @@ async function gcra() {
 // ---------------------------------------------------------------- shapes
 
 const kAlgorithms = ['fixed_window', 'sliding_window', 'sliding_window_strict', 'sliding_log', 'gcra', 'token_bucket'];
-const kShapes = ['steady', 'poisson', 'on-off', 'edge-burst', 'lock-step', 'diurnal', 'hopping'];
+const kShapes = options.smoke ? ['steady', 'lock-step'] : ['steady', 'poisson', 'on-off', 'edge-burst', 'lock-step', 'diurnal', 'hopping'];
 
 async function shapes() {
   const results = new Map();
@@ -270,7 +274,7 @@ async function shapes() {
 
 // ---------------------------------------------------------------- growth
 
-const kGrowth = { // includes the values of scenarios/growth.yaml
+const kGrowth = options.smoke ? { nodes: [3, 6], regions: [2, 3], keys: [20, 40] } : { // includes the values of scenarios/growth.yaml
   nodes: [10, 30, 100],
   regions: [2, 5, 10, 20, 30],
   keys: [300, 1_000, 3_000, 10_000],
@@ -280,8 +284,8 @@ const kBase = { nodes: 30, regions: 10, keys: 3_000 };
 const isBase = (parameter, value) => value === kBase[parameter];
 
 function growthSets(parameter, value) {
-  if (parameter !== 'keys') return { [`world.${parameter}`]: value };
-  return { 'traffic.0.keys': value * 0.9, 'traffic.1.keys': value * 0.05, 'traffic.2.keys': value * 0.05 };
+  if (parameter !== 'keys') return { ...(options.smoke && growthSets('keys', 20)), [`world.${parameter}`]: value };
+  return { ...(options.smoke && kSmall), 'traffic.0.keys': value * 0.9, 'traffic.1.keys': value * 0.05, 'traffic.2.keys': value * 0.05 };
 }
 
 async function growth() {
@@ -321,7 +325,7 @@ async function growth() {
 
 // ---------------------------------------------------------------- sizing
 
-const kSizes = [[2, 2, 2_000], [3, 3, 10_000], [10, 3, 24_000]]; // regions, processes of each, keys
+const kSizes = [[2, 2, options.smoke ? 100 : 2_000], [3, 3, 10_000], [10, 3, 24_000]]; // regions, processes of each, keys
 
 // One key in a hundred is exhausted by up to three regions in every window of a minute.
 async function sizing() {
@@ -329,7 +333,7 @@ async function sizing() {
   for (const [regions, processes, keys] of options.quick ? kSizes.slice(0, 1) : kSizes) {
     const exhausted = keys / 100;
     const spread = Math.min(3, regions);
-    const { figures } = await run(`sizing ${regions} ${processes} ${keys}`, 'sizing', {
+    const { figures } = await run(`sizing ${regions} ${processes} ${keys}`, 'sizing', { ...(options.smoke && kShort),
       'world.regions': regions, 'world.nodes': regions * processes, 'traffic.0.keys': keys - exhausted,
       'traffic.1.keys': exhausted, 'traffic.1.spread': spread });
     const bound = keys / 600 + (14.4 * spread * exhausted) / 60;

@@ -201,7 +201,7 @@ class OpenLoop final : public Run {
   };
 
   void begin() override {
-    groups_ = static_cast<uint64_t>(load_.seconds / interval());
+    groups_ = std::max(uint64_t{1}, static_cast<uint64_t>(load_.seconds / interval()));
     requests_.reserve(groups_ * load_.callers);
     ask_group();
   }

@@ -35,7 +35,7 @@ using origins::RedisLink;
 using origins::RedisReply;
 using Replies = std::span<const RedisReply>;
 
-constexpr Millis kReplyTimeout{5000};
+constexpr Millis kReplyTimeout{30'000};
 constexpr int kAttempts = 10;  // of a transaction
 
 class IoExecutor final : public Executor {

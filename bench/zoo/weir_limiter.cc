@@ -18,7 +18,7 @@ namespace {
 
 using telemetry::OriginCommand;
 
-constexpr Millis kConnectTimeout{5000};
+constexpr Millis kConnectTimeout{30'000};
 
 class WeirLimiter final : public RateLimiter {
  public:

@@ -40,16 +40,17 @@ const kLimiters = [
 
 const usage = `zoo: compare nine rate limiters on one Redis
 
-  ./dev bench zoo [--quick] [--only LIMITER] [--rounds N] [--cluster] [--out DIR]
+  ./dev bench zoo [--quick | --smoke] [--only LIMITER] [--rounds N] [--cluster] [--out DIR]
 
-  --quick         one short round: a smoke test
+  --quick         one short round
+  --smoke         run everything for an instant: checks that the benchmark works, measures nothing
   --only LIMITER  run one limiter: ${kLimiters.map(({ name }) => name).join(', ')}
   --rounds N      repetitions (default: 5)
   --cluster       redis-server as a cluster of one node, which rejects commands on several slots
   --out DIR       directory for <date>-<arch>-zoo.json and .svg (default: build/bench/results)
 `;
 
-const flags = { quick: false, only: undefined, rounds: undefined, cluster: false, out: 'build/bench/results',
+const flags = { quick: false, smoke: false, only: undefined, rounds: undefined, cluster: false, out: 'build/bench/results',
   bin: 'build/bin' };
 const { options, fail } = readFlags(usage, flags);
 const limiters = kLimiters.filter(({ name }) => !options.only || options.only === name);
@@ -59,16 +60,16 @@ if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) fail('--rounds must
 
 const kNodes = [1, 3];
 const kCallers = 64;
-const kJoined = 7_000; // ms; a process that has just joined has no allowance
+const kJoined = options.smoke ? 0 : 7_000; // ms; a process that has just joined has no allowance
 // `limit` and `rate` are of the accuracy: the demand of all nodes together, in requests per second. Of the
 // keys of users, with a Zipf distribution, a limit of 40 admits about half of that demand.
 const kShapes = {
   hot: { title: 'one hot key', keys: 1, limit: 1_000, rate: 2_000 },
   users: { title: '1,000 users', keys: 1_000, limit: 40, rate: 20_000 },
 };
-const kDuration = 1_000; // ms
+const kDuration = options.smoke ? 100 : 1_000; // ms
 const kUnlimited = { limit: 10_000_000, duration: 60_000 };
-const seconds = options.quick ? { warm: 0.1, rate: 0.3, accuracy: 1.5 } : { warm: 0.3, rate: 1, accuracy: 3 };
+const seconds = options.smoke ? { warm: 0.01, rate: 0.02, accuracy: 0.2 } : options.quick ? { warm: 0.1, rate: 0.3, accuracy: 1.5 } : { warm: 0.3, rate: 1, accuracy: 3 };
 const kSamples = 20; // keys whose size is read
 
 function progress(text) {
