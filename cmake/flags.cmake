@@ -65,10 +65,7 @@ endif()
 # all it includes.
 if(WEIR_DEV AND WEIR_UNITY)
   set(CMAKE_UNITY_BUILD ON)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
-  if(WEIR_SANITIZE)
-    set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
-  endif()
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
 else()
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
@@ -78,6 +75,9 @@ if(CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "" OR NOT DEFINED CMAKE_CXX_COMPILER_LAU
     set(CMAKE_CXX_COMPILER_LAUNCHER ${WEIR_CCACHE})
   endif()
 endif()
+
+set(WEIR_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <deque> <functional> <map> <memory> <mutex> <optional>
+  <span> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
 
 # weir_precompile(targets...): parses the headers of the standard library, which nearly every file includes,
 # once for all targets with the same options. Each file still names all it includes: ./dev test --full
@@ -91,8 +91,7 @@ function(weir_precompile)
     add_library(weir_headers STATIC ${PROJECT_BINARY_DIR}/headers.cc)
     target_compile_features(weir_headers PUBLIC cxx_std_20)
     target_link_libraries(weir_headers PRIVATE weir_flags)
-    target_precompile_headers(weir_headers PRIVATE <algorithm> <array> <atomic> <chrono> <deque> <functional> <map>
-      <memory> <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
+    target_precompile_headers(weir_headers PRIVATE ${WEIR_COMMON_HEADERS})
   endif()
   foreach(target ${ARGN})
     target_precompile_headers(${target} REUSE_FROM weir_headers)

@@ -34,6 +34,7 @@ scenarios   every small scenario, run to its end; all but the longest twice
 architecture which module may include which; the machine code of the fast path
 instructions the instructions of each front end and fast decision, against kept figures
 examples    the programs in examples/
+bench       every benchmark, for an instant
 embed       the library as an embedder installs and links it
 clients     the server, used by published clients; real Redis, MariaDB, faults
 fuzz        made-up input for every parser
@@ -75,6 +76,7 @@ test_module() {
   case $module in
     clients) install_clients ;;
     origins | ledgers) install "${server_packages[@]}" ;;
+    bench) install_clients ;;
     instructions) install valgrind; command -v node >/dev/null || install nodejs ;;
     fuzz) fuzz_all 10; report; return ;;
   esac
@@ -408,7 +410,7 @@ check_cpu_time() {
 
 test_everything() {
   local began name
-  fuzz_seconds=10
+  fuzz_seconds=7
   began=$(date +%s)
   declare -gA expected=()
   part_names=() part_pids=()

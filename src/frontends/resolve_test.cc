@@ -125,7 +125,7 @@ TEST_F(ResolveTest, AnswersFromMemoryLikeALookUp) {
     EXPECT_EQ(resolution_of("api"), Resolution::kReady);
     EXPECT_EQ(resolution_of("apj"), Resolution::kReady);
     EXPECT_EQ(resolution_of("ap"), Resolution::kReady);
-    EXPECT_EQ(resolution_of("api", Verb::kPeek), Resolution::kForbidden);
+    EXPECT_EQ(resolution_of("api", Verb::kReset), Resolution::kForbidden);
     Request without_limit{.ns = "api", .identifier = "alice"};
     EXPECT_EQ(find(without_limit).resolution, Resolution::kNoLimit);
   }
