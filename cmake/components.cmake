@@ -65,7 +65,7 @@ if(WEIR_TESTING)
   add_library(weir_testing STATIC src/testing/faulty_stores.cc src/testing/memory_ledger_store.cc
     src/ledgers/memory_ledger.cc)
   target_include_directories(weir_testing PRIVATE src)
-  weir_compile_fast(weir_testing)
+  weir_precompile(weir_testing)
   target_link_libraries(weir_testing PUBLIC weir PRIVATE $<BUILD_INTERFACE:weir_flags>)
   weir_part(weir_testing testing)
 endif()

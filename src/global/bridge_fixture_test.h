@@ -333,7 +333,12 @@ class BridgeFixture : public testing::Test {
   // What the origin has of a region on a tuple, in the current window or another.
   [[nodiscard]] Count at_origin(const std::string& region, const std::string& identifier,
                                 int64_t sequence = 0) const {
-    for (const RegionCount& count : origin_->snapshot().regions(tuple_of(identifier))) {
+    return count_in(origin_->snapshot(), region, identifier, sequence);
+  }
+  [[nodiscard]] Count count_in(const origins::InProcessOrigin::Snapshot& origin,
+                               const std::string& region, const std::string& identifier,
+                               int64_t sequence = 0) const {
+    for (const RegionCount& count : origin.regions(tuple_of(identifier))) {
       if (count.region == region && count.sequence == (sequence == 0 ? current() : sequence)) {
         return count.count;
       }
@@ -374,7 +379,7 @@ class BridgeFixture : public testing::Test {
       }
       for (const LedgerRow& row : batch.rows) {
         if (row.kept_until() <= clock_.now().wall) continue;
-        ASSERT_GE(at_origin(row.region, row.key.identifier, row.sequence), row.count)
+        ASSERT_GE(count_in(copy, row.region, row.key.identifier, row.sequence), row.count)
             << row.region << " " << row.key.identifier << " batch " << batch.at.number;
       }
     }

@@ -70,16 +70,6 @@ TEST(Published, AdmitsTwiceTheLimitWhereTwoFixedWindowsMeet) {
   EXPECT_EQ(comparison.of(Algorithm::kGcra).worst_window, 103u);
 }
 
-TEST(Published, FindsThreeInAHundredThousandWrongWhereKeysHaveHeadroom) {
-  std::vector<size_t> wrong;
-  for (const HeadroomError& each : errors_by_headroom()) {
-    EXPECT_EQ(each.requests, 2'000'000u);
-    wrong.push_back(each.differences.sum());
-  }
-  // 59 of 2,000,000 is 0.00295 %.
-  EXPECT_EQ(wrong, (std::vector<size_t>{17692, 6417, 1270, 141, 59, 3, 0}));
-}
-
 TEST(StateBytes, AreThoseOfTheMemoryPage) {
   EXPECT_EQ(weir_bytes(Algorithm::kSlidingWindow, 100), 245u);
   EXPECT_EQ(weir_bytes(Algorithm::kFixedWindow, 100), 245u);

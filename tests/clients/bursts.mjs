@@ -125,6 +125,37 @@ export function byWindow(results) {
 
 export const isDegraded = ({ basis }) => basis === 'degraded';
 
+// The windows of a key, in order: what each admitted, whether no verdict of it is degraded, and whether
+// every node got more requests than the limit.
+export function windowsOf(region, key, results) {
+  return [...byWindow(results).values()].map((window) => {
+    const requests = (node) => window.filter((result) => result.node === node).length;
+    // How each node decided, for the message of a failed assertion.
+    const detail = region.nodes.map((node) => {
+      const counts = {};
+      for (const result of window.filter((each) => each.node === node)) {
+        const name = `${result.basis} ${result.success ? 'admitted' : 'denied'}`;
+        counts[name] = (counts[name] ?? 0) + 1;
+      }
+      return counts;
+    });
+    return {
+      detail,
+      end: window[0].reset,
+      admitted: admittedOf(window),
+      isClean: !window.some(isDegraded),
+      isFull: region.nodes.every((node) => requests(node) > key.most),
+    };
+  });
+}
+
+// Windows right after one in which every node saw a refusal: Redis decides every request. On a slow
+// machine a burst may miss a window.
+export const isStrict = (duration) => (window, i, windows) =>
+  i > 0 &&
+  [windows[i - 1], window].every(({ isClean, isFull }) => isClean && isFull) &&
+  window.end - windows[i - 1].end === duration;
+
 // A verdict is degraded if Redis answered later than the 300 ms that a request waits: the machine
 // stalled. Such a run proves nothing about the limit. It is counted, and repeated with a new key, but
 // not until it passes: that would hide nodes that degrade without a reason.

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { admittedOf, burst, byWindow, isDegraded, post, Region, report, windowStart } from './bursts.mjs';
+import { admittedOf, burst, isStrict, post, Region, report, windowsOf, windowStart } from './bursts.mjs';
 import { kLongWindow, rest, verdictOf } from './region.mjs';
 import { kRootKey } from './server.mjs';
 
@@ -41,27 +41,6 @@ const newKey = (most, more = {}) => ({
   ...more,
 });
 
-// One window of a key.
-function windowOf(region, key, results) {
-  const requests = (node) => results.filter((result) => result.node === node).length;
-  // How each node decided, for the message of a failed assertion.
-  const detail = region.nodes.map((node) => {
-    const counts = {};
-    for (const result of results.filter((each) => each.node === node)) {
-      const name = `${result.basis} ${result.success ? 'admitted' : 'denied'}`;
-      counts[name] = (counts[name] ?? 0) + 1;
-    }
-    return counts;
-  });
-  return {
-    detail,
-    end: results[0].reset,
-    admitted: admittedOf(results),
-    isClean: !results.some(isDegraded),
-    isFull: region.nodes.every((node) => requests(node) > key.most),
-  };
-}
-
 const shown = (windows) => windows.map(({ admitted, isClean }) => `${admitted}${isClean ? '' : '*'}`);
 const details = (windows) => windows.map(({ detail }) => JSON.stringify(detail)).join('\n');
 const largest = (windows) =>
@@ -72,13 +51,6 @@ const row = (name, key, windows) => ({
   admitted: shown(windows),
   largest: largest(windows),
 });
-
-// Windows right after one in which every node saw a refusal: Redis decides every request. On a slow
-// machine a burst may miss a window.
-const isStrict = (duration) => (window, i, windows) =>
-  i > 0 &&
-  [windows[i - 1], window].every(({ isClean, isFull }) => isClean && isFull) &&
-  window.end - windows[i - 1].end === duration;
 
 // Sends one request to every node, so that each knows the key and uses its allowance in the first burst.
 // Then sends more than the limit to every node at each window start, until enough windows could be
@@ -93,7 +65,7 @@ async function burstEveryWindow(region, key, { send = burst, strict = kWindows -
     await windowStart(key.duration);
     const count = key.most + Math.max(3, Math.ceil(key.most / 5));
     results.push(...(await Promise.all(region.nodes.map((node) => send(node, key, count)))).flat());
-    windows = [...byWindow(results).values()].map((each) => windowOf(region, key, each));
+    windows = windowsOf(region, key, results);
   }
   return windows;
 }
@@ -162,7 +134,7 @@ describe('in every window', { concurrency: true }, () => {
       for (let part = 0; part < 3; ++part) await send(known, 40);
       await (await join)?.ready(); // as a load balancer does
       await send(region.nodes, 40);
-      const all = [...byWindow(results).values()].map((each) => windowOf(region, key, each));
+      const all = windowsOf(region, key, results);
       windows.push(...all.slice(1));
     }
     report('joining nodes', [row(`1 to ${region.nodes.length} nodes`, { most: 100 }, windows)]);
@@ -194,7 +166,7 @@ describe('in every window', { concurrency: true }, () => {
       }
       await origin.start();
       await Promise.all(nodes.map((node) => node.ready()));
-      const windows = [...byWindow(results).values()].map((each) => windowOf(region, key, each));
+      const windows = windowsOf(region, key, results);
       const later = newKey(100);
       const exact = await burstEveryWindow(region, later, { strict: 2 });
       const admitted = windows.map((window) => window.admitted);
@@ -240,7 +212,7 @@ test('relaxed: a limit for each node, and a warm key does not wait for Redis', a
     await windowStart(kDuration);
     results.push(...(await Promise.all(nodes.map((node) => burst(node, key, 120)))).flat());
   }
-  const windows = [...byWindow(results).values()].map((each) => windowOf(regions.three, key, each));
+  const windows = windowsOf(regions.three, key, results);
   report('relaxed', [row('3 nodes', key, windows)]);
   for (const { admitted } of windows) assert.ok(admitted <= nodes.length * key.most, `${admitted}`);
 
