@@ -221,7 +221,8 @@ part() {
     mv "$parts_folder/$name.began.new" "$parts_folder/$name.began"
     set +e  # not `|| ...`, which would let the command go on after an error
     TIMEFORMAT='%U %S'
-    { time (set -e; "$@") >"$parts_folder/$name.log" 2>&1; } 2>"$parts_folder/$name.cpu"
+    # Braces: Bash times a subshell inside of it, where the output is redirected.
+    { time { (set -e; "$@") >"$parts_folder/$name.log" 2>&1; }; } 2>"$parts_folder/$name.cpu"
     echo $? >"$parts_folder/$name.result"
     date +%s >"$parts_folder/$name.ended"
     mv "$parts_folder/$name.result" "$parts_folder/$name.status"
@@ -410,7 +411,7 @@ check_cpu_time() {
 
 test_everything() {
   local began name
-  fuzz_seconds=7
+  fuzz_seconds=10
   began=$(date +%s)
   declare -gA expected=()
   part_names=() part_pids=()
