@@ -46,7 +46,8 @@ endfunction()
 add_custom_target(unit_tests)
 
 # weir_test(name MODULE modules... FILES files... [LIBS libs...] [ENGINE lib] [OPTIMIZED] [WHOLE] [LONG]):
-# adds one test binary. ctest knows each of its tests by the label MODULE/name, which ./dev test --only uses.
+# adds one test binary. ctest knows each of its tests by the label MODULE/name or MODULE/name/optimized, which
+# ./dev test uses.
 # OPTIMIZED: ./dev test runs it in the optimized build; the others run under ASan and UBSan.
 # WHOLE: all tests run in one process, because they share servers that start slowly.
 # LONG: computes for long in one process. It starts first, and is compiled with optimization, because
@@ -77,17 +78,20 @@ function(weir_test name)
   target_link_libraries(${name} PRIVATE ${ARG_ENGINE} weir_flags GTest::gmock
                         GTest::gtest_main rapidcheck ${ARG_LIBS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  # gtest_discover_tests() takes one label only.
+  set(kind)
+  if(ARG_OPTIMIZED)
+    set(kind /optimized)
+  endif()
   set(labels)
   foreach(module ${ARG_MODULE})
     if(NOT TARGET tests_of_${module})
       add_custom_target(tests_of_${module})
     endif()
     add_dependencies(tests_of_${module} ${name})
-    list(APPEND labels ${module}/${name})
+    list(APPEND labels ${module}/${name}${kind})
   endforeach()
-  if(ARG_OPTIMIZED)
-    list(APPEND labels optimized)
-  elseif(NOT WEIR_SANITIZE)
+  if(NOT ARG_OPTIMIZED AND NOT WEIR_SANITIZE)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     add_dependencies(unit_tests ${name})
   endif()
