@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/keyed_hash.h"
 #include "decide/engine.h"
+#include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
 #include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
@@ -90,18 +92,36 @@ TEST_F(ReplayTest, SendsTuplesThatAreNotDueWhenFlushingAll) {
   EXPECT_EQ(replay(*engine).waiting, 0u);
 }
 
+// A sibling replays a count of the last window late, just after this process has read that window.
 TEST_F(ReplayTest, ReadsTheLastWindowOnlyNowAndThen) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
   clock_.advance(Millis(30'000));
+  const int64_t last = clock_.now().wall.time_since_epoch() / Millis(60'000) - 1;
+  const auto tuple = memory::TupleKey(replay_request("alice"), base::KeyedHash(7)).encoded();
   std::vector<size_t> acked;
+  std::vector<Count> seen;
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
     acked.push_back(replay(*engine).done);
+    seen.push_back(0);
+    engine->inspect([&](const decide::CellView& cell) {
+      if (cell.sequence == last) seen.back() = cell.siblings;
+    });
+    if (i == 0) {
+      origin->replay({{.cell = {tuple, last},
+                       .writer = {.incarnation = 77, .generation = 1},
+                       .total = 50,
+                       .expires_at = WallTime((last + 2) * Millis(60'000)),
+                       .limit_seen = 100,
+                       .due = Due::kNever}},
+                     [](const auto&) {});
+    }
     clock_.advance(Millis(500));
   }
   // Read with the first request, and again after half of the time that it stays fresh.
   EXPECT_EQ(acked, (std::vector<size_t>{1, 1, 1, 1, 1, 2, 1, 1, 1, 1}));
+  EXPECT_EQ(seen, (std::vector<Count>{0, 0, 0, 0, 0, 50, 50, 50, 50, 50}));
 }
 
 TEST_F(ReplayTest, ReadsTheLastWindowAfterItEnded) {
