@@ -283,12 +283,15 @@ test('when served clients use all connections, a new client gets the reason of i
 test('idle connections cannot exhaust the file descriptors', async () => {
   await served(['--threads', '1'], async (server) => {
     const open = readdirSync(`/proc/${server.pid}/fd`).length;
-    const limit = ['--pid', String(server.pid), `--nofile=${open + 50}`];
+    const most = 50;
+    const limit = ['--pid', String(server.pid), `--nofile=${open + most}`];
     const { code, stderr } = await run('prlimit', limit);
     assert.equal(code, 0, stderr);
     const flood = new Flood();
     await flood.join(100, server.httpPort);
     await flood.join(100, server.respPort);
+    // Connections that the server has not accepted yet close earlier ones.
+    await until('the flood to be accepted', () => flood.open <= most);
     for (let i = 0; i < 20; ++i) {
       assert.equal(await sendCommand(server.respPort, 'PING'), 'PONG');
       const wire = await Wire.open(server.httpPort);

@@ -15,6 +15,7 @@ const kTick = 5; // ms
 const kNodes = 3;
 const kLimits = [10, 100, 1000, 10_000];
 const kLoads = [0.9, 1.2, 2];
+const kPrompt = 100; // ms
 
 const origin = new Origin();
 let nodes;
@@ -79,6 +80,13 @@ class Run {
   send(ms) {
     this.#due += (this.most * this.load * ms) / kWindow;
     for (; this.#due >= 1; --this.#due) this.requests.push(lines.send(this.words));
+  }
+
+  // Whether a node may have decided many requests long after they were sent, on a busy machine. Then it
+  // admits less than a limiter that decides them when they are sent.
+  isSlow() {
+    const late = this.requests.filter(({ sent, came }) => came - sent > kPrompt).length;
+    return late > this.requests.length / 100;
   }
 
   admitted(questions = this.requests) {
@@ -154,7 +162,10 @@ for (const [algorithm, windows] of [['fixed_window', 4], ['sliding_window', 5]])
       // A stalled machine: Redis did not answer in time.
       if (run.requests.some(({ basis }) => basis === 'degraded')) continue;
       const ratio = run.admitted() / run.exact();
-      if (most >= 100) assert.ok(ratio >= 0.99 && ratio <= 1.03, `${identifier}: ${ratio}`);
+      if (most >= 100) {
+        assert.ok(run.isSlow() || ratio >= 0.99, `${identifier}: ${ratio}`);
+        assert.ok(ratio <= 1.03, `${identifier}: ${ratio}`);
+      }
       // Redis decides every request of a limit below 8 for each node.
       if (most >= 8 * kNodes) continue;
       for (const admitted of run.perWindow()) {
@@ -238,6 +249,7 @@ test('with the other algorithms, three nodes admit about as much as one exact li
     if (late(run) || (stalled && run.algorithm === 'CL.THROTTLE')) continue;
     const ratio = run.admitted() / run.exact();
     const rounding = run.most >= 100 ? 0 : 0.1;
-    assert.ok(ratio >= 0.98 - rounding && ratio <= 1.02 + rounding, `${run.identifier}: ${ratio}`);
+    assert.ok(run.isSlow() || ratio >= 0.98 - rounding, `${run.identifier}: ${ratio}`);
+    assert.ok(ratio <= 1.02 + rounding, `${run.identifier}: ${ratio}`);
   }
 });
