@@ -416,6 +416,8 @@ check_cpu_time() {
   local reference factor name allowed
   [ -s $parts_folder/reference ] || return 0  # it took less than half a minute
   reference=$(reference_seconds)
+  echo
+  echo "the reference compilation took $reference s of CPU beside the parts"
   factor=$(awk "BEGIN { print 1.15 * $reference / $(cell_of 'reference compilation') }")
   more_than() { awk "BEGIN { exit !($1 > $factor * $2) }"; }
   more_than "$(cpu_of "${part_names[@]}")" "$(cell_of 'all parts')" || return 0
