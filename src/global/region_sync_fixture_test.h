@@ -48,7 +48,7 @@ class RegionSyncTest : public testing::Test {
     return *regions_.back();
   }
 
-  // A long time passes in longer steps, which are still shorter than every interval of the sync.
+  // A long time passes in longer steps, for tests that only wait.
   void pass(Millis time) {
     const Millis step{time >= Millis(10'000) ? 50 : 10};
     for (Millis passed{0}; passed < time; passed += step) {
