@@ -176,7 +176,7 @@ test('a client gives up when its time is over, and has the last status', async (
   proxy.next(...Array(1000).fill(502));
   const retries = {
     strategy: 'backoff',
-    backoff: { initialInterval: 1, maxInterval: 5, exponent: 1, maxElapsedTime: 50 },
+    backoff: { initialInterval: 20, maxInterval: 50, exponent: 1, maxElapsedTime: 1000 },
   };
   const error = await errorOf(unkey.ratelimit.limit(asks('given up'), { retries }));
   assert.equal(error.statusCode, 502);
