@@ -95,6 +95,9 @@ struct LedgerPosition {
 
 struct LedgerPage {
   std::vector<LedgerRow> rows;
+  // The last batch of the region's feed, at the moment of the rows. The next page may be of another
+  // moment, also of an earlier one: a lagging replica may answer.
+  FeedPosition head;
   LedgerPosition next;
   bool last = true;
   uint64_t invalid = 0;
@@ -197,7 +200,8 @@ class WEIR_EXPORT GlobalLedger {
   // The heads of all feeds, and what follows the given positions; all of one moment.
   virtual void read_feeds(std::vector<RegionFeed> after, FeedReply reply) = 0;
 
-  // All rows of a region that are still kept, page by page.
+  // All rows of a region that are still kept, page by page. The rows of a page and its head are of
+  // one moment: the rows contain all batches up to that head, and the feed has what follows.
   virtual void read_page(std::string region, LedgerPosition position, PageReply reply) = 0;
 
   // Reports that a region is alive and how much it has not published; the reply lists all regions.

@@ -147,6 +147,7 @@ TEST_F(LedgerLinkTest, LaggingReplicaAnswersWithAnEarlierState) {
   run_for(Millis(1000));
   ASSERT_EQ(page.rows.size(), 1u);
   EXPECT_EQ(page.rows[0].count, 1u);
+  EXPECT_EQ(page.head, first);
 }
 
 TEST_F(LedgerLinkTest, DeletedBatchesLeaveAGapInTheFeed) {

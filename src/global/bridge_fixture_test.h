@@ -193,8 +193,9 @@ class CallsToLedger final : public GlobalLedger {
                              [=, this](FeedReply to) { inner_->read_feeds(after, to); });
   }
   void read_page(std::string region, LedgerPosition position, PageReply reply) override {
-    calls_.call<LedgerPage>(later(std::move(reply)),
-                            [=, this](PageReply to) { inner_->read_page(region, position, to); });
+    calls_.call<LedgerPage>(later(std::move(reply)), [=, this](PageReply to) {
+      (replica ? replica : inner_)->read_page(region, position, to);
+    });
   }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     inner_->heartbeat(std::move(self), rules, std::move(reply));
@@ -215,6 +216,8 @@ class CallsToLedger final : public GlobalLedger {
   bool is_reachable = true;
   bool publish_is_silent = false;  // executed; no reply
   Millis delay{0};                 // of every reply
+  // Answers reads of pages; null: the ledger does.
+  std::shared_ptr<GlobalLedger> replica;
 
  private:
   template <typename Reply>
@@ -344,6 +347,12 @@ class BridgeFixture : public testing::Test {
       }
     }
     return 0;
+  }
+  // The ledger as it is now, for ever.
+  [[nodiscard]] std::shared_ptr<ledgers::MemoryLedger> make_replica() const {
+    auto replica = std::make_shared<ledgers::MemoryLedger>(clock_);
+    replica->restore(*ledger_->snapshot());
+    return replica;
   }
   // What the ledger has.
   [[nodiscard]] Count in_ledger(const std::string& identifier, int64_t sequence = 0) const {

@@ -141,7 +141,7 @@ void BridgeImporter::read_next_page(Instant now) {
     if (wanted_.empty() || state_id_ == 0) return;
     const auto first = wanted_.begin();
     full_read_ = {.region = first->first,
-                  .head = first->second,
+                  .wanted = first->second,
                   .state_id = state_id_,
                   .next = {},
                   .began = now.mono};
@@ -166,6 +166,9 @@ void BridgeImporter::on_page(Instant now, LedgerPage page) {
       stats_.former_rows_until = std::max(stats_.former_rows_until, row.expires_at());
     }
   }
+  // The replica of one page may be behind that of another.
+  std::optional<FeedPosition>& complete_to = full_read_->complete_to;
+  complete_to = std::min(complete_to.value_or(page.head), page.head);
   ChangeSet changes;
   add_rows(now, page.rows, changes);
   apply(now, page_task_, changes.changes(),
@@ -190,11 +193,15 @@ void BridgeImporter::end_full_read(Instant now) {
   ++stats_.full_reads;
   stats_.full_read_took = now.mono - read.began;
   stats_.full_read_ended = now.mono;
-  const Completed completed{read.head, read.state_id};
+  const Completed completed{read.complete_to.value_or(FeedPosition{}), read.state_id};
   if (read.region == identity_.region) {
+    // The feed brings the rows that a lagging replica did not have, but only a full read finds out
+    // what is lost, and what a former process has written. The next round plans another one.
+    const bool needs_all = reads_former_rows_ || (own_is_unread_ && emptied_);
+    if (needs_all && completed.at < read.wanted) return;
     reads_former_rows_ = false;
     if (!read.lost.empty()) {
-      own_ = std::max(own_, read.head);
+      own_ = std::max(own_, completed.at);
       restoration_ = {.read = completed,
                       .at = now.mono + kReplayTime,
                       .survivors = {},

@@ -192,7 +192,7 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
     if (completed.state_id != round_.state.id) continue;
     FeedPosition& cursor = round_.state.cursors[region];
     // A check of a region whose feed is followed takes it nowhere.
-    if (cursor.epoch != completed.head.epoch) cursor = completed.head;
+    if (cursor.epoch < completed.at.epoch) cursor = completed.at;
     if (region == identity_.region) round_.state.emptied = false;
   }
   read_feeds(now);

@@ -7,7 +7,8 @@
 // does no harm.
 //
 // A region is read whole when its feed cannot be followed: at the start, in another epoch, and when
-// a batch is missing.
+// a batch is missing. Each page says up to which batch its rows are complete; a lagging replica may
+// have answered. The feed is followed from the earliest of these batches.
 //
 // If our own feed is shorter than it was, or began a new epoch, the ledger may have lost what we
 // published. Then our position stays as it is until the publisher has written the rows of the last
@@ -135,15 +136,17 @@ class BridgeImporter {
   // A read of all rows of one region.
   struct FullRead {
     std::string region;
-    FeedPosition head;  // of its feed when the read began
+    FeedPosition wanted;  // the head of its feed when the read was planned
     uint64_t state_id = 0;
     LedgerPosition next;
+    // All pages so far have the rows up to there; none: no page was read.
+    std::optional<FeedPosition> complete_to{};
     MonoTime began{};
     std::vector<TupleUpdate> lost{};  // counts of our own rows that the origin does not have
   };
   // A full read that ended: the next round saves it.
   struct Completed {
-    FeedPosition head;
+    FeedPosition at;  // all rows up to there were read
     uint64_t state_id = 0;
   };
   // Adds to the origin what it lost. Our own feed has no position until it has ended.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "global/bridge_fixture_test.h"
+#include "ledgers/rows.h"
 
 namespace weir::global {
 namespace {
@@ -126,6 +127,72 @@ TEST_F(BridgeImporterTest, ReadsARegionWholeWhoseFeedEndsBeforeOurPosition) {
   EXPECT_EQ(at_origin("north", "new"), 30U);
   EXPECT_EQ(position("north"), feeds_["north"]);
   EXPECT_TRUE(process->regions.complete);
+}
+
+TEST_F(BridgeImporterTest, MissesNoRowOfARegionThatALaggingReplicaReturns) {
+  publish_for("north", "a", 10);
+  const auto replica = make_replica();
+  publish_for("north", "b", 20);
+  const auto process = make_process("one");
+  process->ledger->replica = replica;
+  pass(Millis(500), {process.get()});
+  EXPECT_TRUE(process->regions.complete);
+  EXPECT_EQ(at_origin("north", "a"), 10U);
+  EXPECT_EQ(at_origin("north", "b"), 20U);
+  EXPECT_EQ(position("north"), feeds_["north"]);
+  EXPECT_EQ(process->importer->stats().full_reads, 1U);
+}
+
+TEST_F(BridgeImporterTest, FollowsAFeedFromTheEarliestMomentOfItsPages) {
+  std::vector<LedgerRow> rows;
+  for (size_t i = 0; i <= ledgers::kRowsPerPage; ++i) {
+    rows.push_back({.key = {.workspace = "",
+                            .ns = "api",
+                            .identifier = std::to_string(i),
+                            .duration = kDuration},
+                    .sequence = current(),
+                    .region = "north",
+                    .count = 7,
+                    .limit_seen = 100});
+  }
+  ledger_->publish("north", {}, rows,
+                   [&](const Result<FeedPosition>& at) { feeds_["north"] = *at; });
+  const auto replica = make_replica();
+  publish_for("north", "0", 50);  // a row of the first page
+  const auto process = make_process("one");
+  process->ledger->replica = replica;
+  const auto read = [&] { return process->importer->stats().read; };
+  for (int i = 0; i < 100 && read() == 0; ++i) pass(Millis(10), {process.get()});
+  ASSERT_EQ(read(), ledgers::kRowsPerPage);
+  process->ledger->replica = nullptr;
+  pass(Millis(500), {process.get()});
+  EXPECT_TRUE(process->regions.complete);
+  EXPECT_EQ(at_origin("north", "0"), 50U);
+  EXPECT_EQ(at_origin("north", std::to_string(ledgers::kRowsPerPage)), 7U);
+  EXPECT_EQ(position("north"), feeds_["north"]);
+}
+
+TEST_F(BridgeImporterTest, FollowsNoFeedFromAPageOfAnEarlierEpoch) {
+  publish_for("north", "a", 10);
+  const auto replica = make_replica();
+  feeds_["north"] = {};  // the other region lost its position
+  publish_for("north", "b", 20);
+  const auto process = make_process("one");
+  process->ledger->replica = replica;
+  pass(Millis(500), {process.get()});
+  EXPECT_FALSE(process->regions.complete);
+  process->ledger->replica = nullptr;
+  pass(Millis(500), {process.get()});
+  EXPECT_TRUE(process->regions.complete);
+  EXPECT_EQ(at_origin("north", "b"), 20U);
+  // A check does not take a region back whose feed is followed.
+  process->ledger->replica = replica;
+  process->importer->read_all_again();
+  for (int i = 0; i < 50; ++i) {
+    pass(Millis(10), {process.get()});
+    EXPECT_TRUE(process->regions.complete) << i;
+  }
+  EXPECT_EQ(position("north"), feeds_["north"]);
 }
 
 TEST_F(BridgeImporterTest, DiscardsAllPositionsWhenTheStoreEvictedKeys) {

@@ -76,6 +76,24 @@ TEST_F(BridgeRestore, PublishesTheSumIfNewCountsExceedTheFormerOnes) {
   EXPECT_EQ(in_ledger("a"), 131U);
 }
 
+// The replica does not have the last row of the region.
+TEST_F(BridgeRestore, RestoresNoLessThanTheFeedHasAfterPagesOfALaggingReplica) {
+  const auto replica = make_replica();
+  {
+    const auto former = make_process("former");
+    replay("a", 80, Due::kNow);
+    pass(Millis(1000), {former.get()});
+  }
+  ASSERT_EQ(in_ledger("a"), 80U);
+  origin_->clear();
+  const auto process = make_process("one");
+  process->ledger->replica = replica;
+  pass(Millis(500), {process.get()});
+  process->ledger->replica = nullptr;
+  pass(Millis(12'000), {process.get()});
+  EXPECT_EQ(departed(), 80U);
+}
+
 TEST_F(BridgeRestore, DoesNotCountTwiceWhatAProcessReplays) {
   const auto process = make_process("one");
   pass(Millis(8000), {process.get()});

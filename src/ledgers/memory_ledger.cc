@@ -247,6 +247,7 @@ void MemoryLedger::read_page(std::string region, LedgerPosition position, PageRe
     const base::MutexLock lock(store_->mutex);
     const auto found = store_->data.regions.find(region);
     if (found != store_->data.regions.end()) {
+      page.head = found->second.head;
       std::optional<RowId> after;
       if (!position.after.empty()) after = {.key = from->key, .sequence = from->sequence};
       const auto last = found->second.rows.page(after, store_->clock.now().wall, kRowsPerPage,

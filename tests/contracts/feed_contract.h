@@ -143,6 +143,31 @@ TYPED_TEST_P(FeedContract, ListsTheHeadOfARegionThatNeverPublished) {
   EXPECT_EQ(this->heads(), (std::map<std::string, FeedPosition>{{"west", at}}));
 }
 
+TYPED_TEST_P(FeedContract, ReturnsThePagesOfARegionWithItsHead) {
+  const auto head_of = [&](LedgerPosition position = {}) {
+    return this->template valid<LedgerPage>(this->page(position)).head;
+  };
+  EXPECT_EQ(head_of(), FeedPosition{});
+  this->publish({this->row(1, "alice", "west")}, "west");
+  this->heartbeat({.region = "east"});
+  EXPECT_EQ(head_of(), FeedPosition{});
+  std::vector<LedgerRow> rows;
+  for (size_t i = 0; i <= ledgers::kRowsPerPage; ++i) {
+    rows.push_back(this->row(1, std::to_string(i)));
+  }
+  const FeedPosition first = this->publish(rows);
+  const LedgerPage page = this->template valid<LedgerPage>(this->page({}));
+  EXPECT_EQ(page.head, first);
+  EXPECT_FALSE(page.last);
+  const FeedPosition second = this->publish({});
+  // Each page has the head of its own moment.
+  EXPECT_EQ(head_of(page.next), second);
+  EXPECT_EQ(head_of(), second);
+  const FeedPosition third =
+      this->template valid<FeedPosition>(this->try_publish({}, {this->row(1)}));
+  EXPECT_EQ(head_of(), third);
+}
+
 TYPED_TEST_P(FeedContract, SplitsBatchesThatExceedOneReply) {
   constexpr size_t kRows = 1000;
   constexpr size_t kBatches = ledgers::kMaxFeedRows / kRows + 12;
@@ -208,7 +233,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     AppendsABatchThatChangesNoRow, ReadsSeveralFeedsAtOnce, ReturnsNoBatchesOfAnotherEpoch,
     ContinuesAFeedThatIsAheadOfTheCaller, BeginsAnEpochIfTheCallerKnowsNoPosition,
     BeginsAnEpochIfTheFeedEndsBeforeTheKnownPosition, TakesAnImpossiblePositionAsUnknown,
-    ListsTheHeadOfARegionThatNeverPublished, SplitsBatchesThatExceedOneReply, DeletesOldBatches,
-    OmitsAndCountsInvalidRows);
+    ListsTheHeadOfARegionThatNeverPublished, ReturnsThePagesOfARegionWithItsHead,
+    SplitsBatchesThatExceedOneReply, DeletesOldBatches, OmitsAndCountsInvalidRows);
 
 }  // namespace weir::contracts

@@ -12,21 +12,21 @@ namespace {
 
 // None for a row that no region can have written.
 std::optional<LedgerRow> cell_at(const SqlRow& row) {
-  const auto duration = row.number(3);
-  const auto sequence = row.number(5);
-  const auto count = row.number(6);
-  const auto limit = row.number(7);
-  const auto lease = row.number(8);
-  const auto end = row.number(9);
+  const auto duration = row.number(4);
+  const auto sequence = row.number(6);
+  const auto count = row.number(7);
+  const auto limit = row.number(8);
+  const auto lease = row.number(9);
+  const auto end = row.number(10);
   if (!duration || !sequence || !count || *count < 0 || !limit || *limit < 0 || !lease || !end) {
     return std::nullopt;
   }
-  LedgerRow cell{.key = {.workspace = std::string(row.bytes(0)),
-                         .ns = std::string(row.bytes(1)),
-                         .identifier = std::string(row.bytes(2)),
+  LedgerRow cell{.key = {.workspace = std::string(row.bytes(1)),
+                         .ns = std::string(row.bytes(2)),
+                         .identifier = std::string(row.bytes(3)),
                          .duration = Millis(*duration)},
                  .sequence = *sequence,
-                 .region = std::string(row.bytes(4)),
+                 .region = std::string(row.bytes(5)),
                  .count = static_cast<Count>(*count),
                  .limit_seen = static_cast<Count>(*limit),
                  .leased_until = WallTime(Millis(*lease))};
@@ -42,9 +42,10 @@ struct StoredBatch {
   size_t rank = 0;
 };
 
-std::optional<FeedPosition> position_at(const SqlRow& row) {
-  const auto epoch = row.number(2);
-  const auto number = row.number(3);
+std::optional<FeedPosition> position_at(const SqlRow& row, size_t epoch_column,
+                                        size_t number_column) {
+  const auto epoch = row.number(epoch_column);
+  const auto number = row.number(number_column);
   if (!epoch || *epoch < 0 || !number || *number < 0) return std::nullopt;
   return FeedPosition{.epoch = static_cast<uint64_t>(*epoch),
                       .number = static_cast<uint64_t>(*number)};
@@ -103,7 +104,7 @@ Result<FeedChanges> SqlStore::read_feeds(const std::vector<RegionFeed>& after) {
 
   std::vector<StoredBatch> batches;
   const auto failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
-    const auto at = position_at(row);
+    const auto at = position_at(row, 2, 3);
     if (!at) {
       ++changes.invalid;
     } else if (row.number(0) == 0) {
@@ -137,6 +138,7 @@ Result<FeedChanges> SqlStore::read_feeds(const std::vector<RegionFeed>& after) {
   return changes;
 }
 
+// One statement, so that the head is of the same moment.
 Result<LedgerPage> SqlStore::read_page(const std::string& region, const LedgerPosition& position) {
   const auto from = ledgers::decode(position);
   if (!from) {
@@ -147,20 +149,32 @@ Result<LedgerPage> SqlStore::read_page(const std::string& region, const LedgerPo
   // -1 is before the first sequence.
   const int64_t sequence = position.after.empty() ? -1 : from->sequence;
   const std::string_view key = from->key;
+  const std::string_view name = region;
   const SqlStatement statement{.sql = texts_.page_of_cells,
-                               .values = {std::string_view(region), key, key, sequence}};
+                               .values = {name, name, key, key, sequence}};
   size_t read = 0;
+  PageCursor last;  // the largest, because the order of a UNION is undefined
   const auto failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
+    if (row.number(0) == 0) {
+      const auto head = position_at(row, 4, 6);
+      if (!head) return void(++page.invalid);
+      page.head = *head;
+      return;
+    }
+    ++read;
+    const std::pair at(row.bytes(11), row.number(6).value_or(0));
+    if (at > std::pair(std::string_view(last.key), last.sequence)) {
+      last = {.key = std::string(at.first), .sequence = at.second};
+    }
     if (auto cell = cell_at(row)) {
       page.rows.push_back(std::move(*cell));
     } else {
       ++page.invalid;
     }
-    if (++read < kRowsPerPage) return;
-    page.next = encode({.key = std::string(row.bytes(10)), .sequence = row.number(5).value_or(0)});
   });
   if (failure) return to_error(*failure);
-  page.last = page.next.after.empty();
+  page.last = read < kRowsPerPage;
+  if (!page.last) page.next = encode(last);
   return page;
 }
 

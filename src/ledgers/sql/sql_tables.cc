@@ -99,7 +99,7 @@ SqlStore::Failure SqlStore::dry_run(WallTime& now) {
   for (const SqlStatement& each : std::initializer_list<SqlStatement>{
            {.sql = feeds, .values = {self, int64_t{1}, int64_t{0}, int64_t{1}}},
            {.sql = texts_.page_of_cells,
-           .values = {self, std::string_view(), std::string_view(), int64_t{0}}},
+           .values = {self, self, std::string_view(), std::string_view(), int64_t{0}}},
            {.sql = texts_.heartbeat, .values = {self, int64_t{0}, int64_t{1}}},
            {.sql = reports, .values = {self, hash, self, self, int64_t{0}}},
            {.sql = setting, .values = {self, self}},

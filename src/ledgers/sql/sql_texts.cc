@@ -98,13 +98,17 @@ void Writer::add_reading(SqlTexts& s) const {
       sqlite ? " UNION ALL SELECT * FROM (" + batches + ")" : " UNION ALL (" + batches + ")";
   // Not as a row comparison: MariaDB would scan from the beginning of the region. And not by the
   // index on kept_until_ms, which contains nearly all rows.
-  s.page_of_cells =
-      "SELECT workspace, namespace, identifier, duration_ms, region, sequence, count, limit_seen, "
-      "leased_until_ms, kept_until_ms, key_hash FROM weir_cells" +
+  const std::string cells =
+      "SELECT 1, workspace, namespace, identifier, duration_ms, region, sequence, count, "
+      "limit_seen, leased_until_ms, kept_until_ms, key_hash FROM weir_cells" +
       std::string(sqlite ? "" : " FORCE INDEX (PRIMARY)") +
       " WHERE region = ? AND key_hash >= ? AND (key_hash > ? OR sequence > ?) AND " +
       (sqlite ? "+" : "") + "kept_until_ms > " + now + " ORDER BY key_hash, sequence LIMIT " +
       std::to_string(kRowsPerPage);
+  const std::string none = sqlite ? "x''" : "''";
+  s.page_of_cells = "SELECT 0, " + none + ", " + none + ", " + none + ", epoch, region, head, 0, " +
+                    "0, 0, 0, " + none + " FROM weir_regions WHERE region = ?" +
+                    (sqlite ? " UNION ALL SELECT * FROM (" : " UNION ALL (") + cells + ")";
 }
 
 // Keeps the largest unpublished_ppm of a span of time, and that of the span before. More

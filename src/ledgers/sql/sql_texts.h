@@ -30,7 +30,8 @@ struct SqlTexts {
   std::string heads;
   std::string batches_branch;  // values: region, epoch, number, most
 
-  // Columns as in sql_read.cc. Values: region, key_hash, key_hash, sequence.
+  // The head of a feed and a page of cells, as one statement. Columns as in sql_read.cc. Values:
+  // region, region, key_hash, key_hash, sequence.
   std::string page_of_cells;
 
   std::string heartbeat;  // values: region, unpublished_ppm, 1 if the bridge sent it
