@@ -29,20 +29,26 @@ void BridgeImporter::add_rows(Instant now, const std::vector<LedgerRow>& rows, C
       ++stats_.invalid;
       continue;
     }
-    // Rows of the past influence no decision. The window after the next has begun nowhere: the
-    // clock of another region is wrong, or ours.
-    const int64_t current = algorithms::position_of(now.wall, row.key.duration).sequence;
+    // Rows of the past influence no decision.
     if (row.kept_until() <= now.wall) continue;
-    if (row.sequence > current + 1) {
+    RegionCount count{.region = row.region, .leased_until = row.leased_until};
+    const int64_t current = algorithms::position_of(now.wall, row.key.duration).sequence;
+    if (row.sequence <= current + 1) {
+      count.sequence = row.sequence;
+      count.count = row.count;
+      count.limit_seen = row.limit_seen;
+    } else {
+      // The window after the next has begun nowhere: the clock of another region was wrong. Its
+      // count says nothing, but its lease is valid. The proof of the bound needs that a region
+      // which publishes nothing because it has a lease is present for all others. That region
+      // relies on the lease of each row that it wrote, so all others must know the lease of each
+      // row. It could not disregard a lease that is too long instead: nothing is ever lowered, so
+      // hours later the lease would seem right, and the others would have dropped it.
       ++stats_.invalid;
-      continue;
+      if (row.region == identity_.region || row.leased_until == WallTime{}) continue;
     }
     const memory::TupleKey key(request_of(row.key), base::KeyedHash(0));
-    changes.add(key.encoded(), {.region = row.region,
-                                .sequence = row.sequence,
-                                .count = row.count,
-                                .limit_seen = row.limit_seen,
-                                .leased_until = row.leased_until});
+    changes.add(key.encoded(), std::move(count));
   }
 }
 

@@ -373,6 +373,31 @@ TEST_F(BridgeImporterTest, IgnoresRowsOfThePastOfAWrongFutureAndWithImpossibleCo
   EXPECT_GE(process->importer->stats().invalid, 1U);
 }
 
+// The clock of the other region was ahead for a moment. Since then it publishes nothing on this
+// tuple, because it has a lease.
+TEST_F(BridgeImporterTest, KeepsTheLeaseOfARowWhoseWindowHasNotBegun) {
+  const auto process = make_process("one");
+  pass(Millis(500), {process.get()});
+  const int64_t sequence = current() + 360;
+  const WallTime until((sequence + 11) * kDuration);
+  publish_for("north", "a", 10, until, sequence);
+  batches_.clear();
+  pass(Millis(500), {process.get()});
+  std::vector<RegionCount> known = origin_->snapshot().regions(tuple_of("a"));
+  EXPECT_EQ(known, (std::vector<RegionCount>{{.region = "north", .leased_until = until}}));
+  EXPECT_EQ(process->importer->stats().invalid, 1U);
+  // Also in a full read.
+  origin_->evict(tuple_of("a"));
+  pass(Millis(500), {process.get()});
+  known = origin_->snapshot().regions(tuple_of("a"));
+  EXPECT_EQ(known, (std::vector<RegionCount>{{.region = "north", .leased_until = until}}));
+  // Our own region is present by what it publishes.
+  publish_for("here", "b", 10, until, sequence);
+  batches_.clear();
+  pass(Millis(500), {process.get()});
+  EXPECT_TRUE(origin_->snapshot().regions(tuple_of("b")).empty());
+}
+
 TEST_F(BridgeImporterTest, ReadsAllRegionsAgainAfterAnHourAndOnRequest) {
   publish_for("north", "a", 10);
   const auto process = make_process("one");

@@ -33,6 +33,55 @@ TEST_F(RegionSyncTest, DoesNotPublishACountOf524288WindowsAgo) {
   EXPECT_EQ(foreign(west), 0U);
 }
 
+// It has a lease for six hours, from a row of a window in six hours. As long as it relies on that
+// lease and publishes no other row, the others must know of it.
+TEST_F(RegionSyncTest, KeepsTheBoundAfterTheClockOfARegionWasHoursAhead) {
+  duration_ = Millis(3'600'000);
+  TestRegion& west = add("west");
+  TestRegion& south = add("south");
+  ManualClock clock;
+  auto east = Limiter::create(clock, {.ledger = store_->another_client(),
+                                      .region = "east",
+                                      .capacity = 1024,
+                                      .seed = 3})
+                  .value();
+  const auto pass_in_all = [&](Millis time) {
+    for (Millis passed{0}; passed < time; passed += Millis(10)) {
+      clock.advance(Millis(10));
+      east.run_replay(clock.now(), executor_);
+      east.run_sync(clock.now());
+      pass(Millis(10));
+    }
+  };
+  const auto ask_east = [&](int times) {
+    int64_t admitted = 0;
+    for (int i = 0; i < times; ++i) {
+      admitted += east.check(clock.now(), request())->admitted() ? 1 : 0;
+    }
+    return admitted;
+  };
+  pass_in_all(Millis(25'000));
+  const Millis ahead = 6 * duration_;
+  clock.step_wall(ahead);
+  ask_east(60);
+  pass_in_all(Millis(3000));
+  clock.step_wall(-ahead);
+  ASSERT_EQ(store_->contents().size(), 1U);
+  ASSERT_GT(store_->contents()[0].leased_until, clock.now().wall + ahead);
+  pass_in_all(Millis(25'000));
+  ASSERT_NEAR(west.limiter->sync_stats().bound, 1.35, 0.001);
+  // Each less than the rule lets it keep back if another region has a quarter of the limit.
+  int64_t admitted = ask_east(31);
+  admitted += ask_times(south, 11);
+  pass_in_all(Millis(1000));
+  ASSERT_EQ(admitted, 42);
+  for (int i = 0; i < 110; ++i) {
+    admitted += ask(west).admitted() ? 1 : 0;
+    pass_in_all(Millis(300));
+  }
+  EXPECT_LE(admitted, 135);
+}
+
 // Other regions use the wall clock: if all clocks are set ahead together, the lease ends for them.
 TEST_F(RegionSyncTest, EndsItsLeaseWhenTheWallClockWasSetAhead) {
   TestRegion& east = add("east");
