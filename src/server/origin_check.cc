@@ -116,6 +116,7 @@ class Check {
     Commands commands;
     commands.add({"HSET", key, "check", "1"});
     commands.add({"PEXPIRE", key, "1000"});
+    commands.add({"PTTL", key});
     commands.add({"HGETALL", key});
     commands.add({"HGET", key, "check"});
     commands.add({"HINCRBY", key, "other", "1"});
@@ -161,7 +162,6 @@ class Check {
     const std::string due = prefix + "due";
     const std::string messages = prefix + "messages";
     const std::string channel = prefix + "channel";
-    commands.add({"PTTL", tuple});
     commands.add(Script::kRaiseDeparted, {cell}, {"1", "1000", "1"});
     commands.add(Script::kUpdateTuple, {tuple}, {"1000", "check", "1", "1", "1", "1"});
     commands.add({"GET", state});

@@ -18,7 +18,6 @@ namespace {
 
 // A cell stays for this long after its last use, so that clocks may differ a little.
 constexpr Millis kExpiryMargin{5000};
-constexpr size_t kMaxExpiriesRemembered = 1 << 20;
 constexpr size_t kRepairsPerPipeline = 1000;
 
 bool is_error(const RedisReply& reply) {
@@ -63,17 +62,18 @@ std::string RedisOrigin::Worker::ttl_text(WallTime expires_at, WallTime now) {
   return std::to_string(std::max<int64_t>(1, ttl.count()));
 }
 
-void RedisOrigin::Worker::add_expiry(Pipeline& pipeline, std::string_view key,
-                                     WallTime expires_at) {
-  add(pipeline, OriginCommand::kExpire, {"PEXPIRE", key, ttl_text(expires_at)});
+void RedisOrigin::Worker::add_restore(Pipeline& pipeline, const RedisRepairs::Repair& repair) {
+  const auto kind = repair.departed > 0 ? OriginCommand::kRetire : OriginCommand::kExpire;
+  add_script(pipeline, kind, Script::kRestore, {repair.key},
+             {std::to_string(repair.departed), ttl_text(repair.expires_at)});
 }
 
 void RedisOrigin::Worker::reset_after_reconnect() {
   const uint64_t connection = link.connection_id();
-  if (connection == sent_on_connection && expiries_sent.size() < kMaxExpiriesRemembered) return;
-  if (connection != sent_on_connection) scripts_sent = {};
+  if (connection == sent_on_connection) return;
   sent_on_connection = connection;
-  expiries_sent.clear();
+  scripts_sent = {};
+  known_cells.clear();
 }
 
 void RedisOrigin::Worker::read(const std::vector<CellRead>& cells, OriginReply reply) {
@@ -146,6 +146,10 @@ void RedisOrigin::Worker::replay(const std::vector<CellReplay>& cells, OriginRep
 // the cell still has it.
 void RedisOrigin::Worker::write_cell(Pipeline& pipeline, CellCall& cell) {
   const std::string total = std::to_string(cell.total);
+  cell.written = true;
+  cell.expiry_sent = known_cells.add(cell.key);
+  if (cell.expiry_sent) load_script(pipeline, Script::kRestore);
+  cell.first_reply = pipeline.count;
   if (cell.limit_seen > 0) {
     add(pipeline, OriginCommand::kReplay,
         {"HSET", cell.key, cell.field, total, limit_field(cell.field),
@@ -153,9 +157,7 @@ void RedisOrigin::Worker::write_cell(Pipeline& pipeline, CellCall& cell) {
   } else {
     add(pipeline, OriginCommand::kReplay, {"HSET", cell.key, cell.field, total});
   }
-  cell.written = true;
-  cell.expiry_sent = expiries_sent.insert(cell.key).second;
-  if (cell.expiry_sent) add_expiry(pipeline, cell.key, cell.expires_at);
+  if (cell.expiry_sent) add_restore(pipeline, {.key = cell.key, .expires_at = cell.expires_at});
 }
 
 void RedisOrigin::Worker::send(Call call, OriginReply reply) {
@@ -176,7 +178,8 @@ void RedisOrigin::Worker::send(Call call, OriginReply reply) {
                 note_refused_write(meaning, error->text);
                 note_call(began, meaning);
                 if (meaning == OriginError::kNoScript) scripts_sent = {};
-                return reply(to_error(meaning, error->text, std::array{Script::kAddDue}));
+                return reply(
+                    to_error(meaning, error->text, std::array{Script::kRestore, Script::kAddDue}));
               }
               auto result = totals(call, replies);
               if (call.writes()) note_accepted_write();
@@ -187,8 +190,8 @@ void RedisOrigin::Worker::send(Call call, OriginReply reply) {
 }
 
 // A write may have created a cell without an expiry in three cases. The field was new in a cell
-// that this node had written before: the server flushed or evicted the cell. Or PEXPIRE failed. Or
-// the call got no reply.
+// that this node had written before: the server flushed or evicted the cell. Or the script failed.
+// Or the call got no reply.
 void RedisOrigin::Worker::check_expiries(const Call& call, std::span<const RedisReply> replies) {
   for (const CellCall& cell : call.cells) {
     if (!cell.written) continue;
@@ -198,6 +201,7 @@ void RedisOrigin::Worker::check_expiries(const Call& call, std::span<const Redis
       if (cell.expiry_sent) {
         const RedisReply& expiry = replies[cell.first_reply + 1];
         if (expiry.type == RedisReply::Type::kInteger && expiry.integer == 1) continue;
+        if (error_of_reply(expiry.text) == OriginError::kNoScript) scripts_sent = {};
       } else if (write.integer == 0) {
         continue;
       }
@@ -207,6 +211,12 @@ void RedisOrigin::Worker::check_expiries(const Call& call, std::span<const Redis
   if (!replies.empty() && !repairs.empty()) send_repairs();
 }
 
+void RedisOrigin::Worker::observe_departed(const std::string& key, Count departed,
+                                           WallTime expires_at) {
+  if (expires_at <= clock.now().wall) return;
+  repairs.observe_departed(key, departed, expires_at);
+}
+
 // A repair that fails is added again; the next accepted heartbeat sends it.
 void RedisOrigin::Worker::send_repairs() {
   if (!link.ready()) return;
@@ -214,19 +224,9 @@ void RedisOrigin::Worker::send_repairs() {
   auto batch = repairs.take(kRepairsPerPipeline);
   if (batch.empty()) return;
   Pipeline pipeline;
-  const bool restores = std::any_of(batch.begin(), batch.end(),
-                                    [](const auto& repair) { return repair.departed > 0; });
-  if (restores) load_script(pipeline, Script::kRestore);
+  load_script(pipeline, Script::kRestore);
   const size_t first = pipeline.count;
-  for (const RedisRepairs::Repair& repair : batch) {
-    if (repair.departed == 0) {
-      add_expiry(pipeline, repair.key, repair.expires_at);
-    } else {
-      const std::string departed = std::to_string(repair.departed);
-      const std::string ttl = ttl_text(repair.expires_at);
-      add_script(pipeline, OriginCommand::kRetire, Script::kRestore, {repair.key}, {departed, ttl});
-    }
-  }
+  for (const RedisRepairs::Repair& repair : batch) add_restore(pipeline, repair);
   link.send(std::move(pipeline.text), pipeline.count,
             [this, first, batch = std::move(batch)](std::optional<OriginError> failure,
                                                     std::span<const RedisReply> replies) {
@@ -260,9 +260,7 @@ Result<std::vector<CellTotals>> RedisOrigin::Worker::totals(const Call& call,
       // As it was before the step.
       if (by_step) hash.totals.mine = std::max(hash.totals.mine, cell.total);
       metrics.invalid.fetch_add(hash.invalid, std::memory_order_relaxed);
-      if (cell.expires_at != WallTime{}) {
-        repairs.observe_departed(cell.key, hash.departed, cell.expires_at);
-      }
+      observe_departed(cell.key, hash.departed, cell.expires_at);
       all.push_back(hash.totals);
     } else if (is_error(reply)) {
       // The key holds another type. The cell counts as acknowledged, so that it does not block the

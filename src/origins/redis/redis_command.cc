@@ -20,6 +20,14 @@ OriginError error_of_reply(std::string_view error) {
   for (const auto& [name, meaning] : kCodes) {
     if (code == name) return meaning;
   }
+  // Before Redis 7 the error of a command in a script follows the place in the script.
+  const size_t place = error.find("@user_script");
+  for (size_t at = place; at < error.size(); at = error.find_first_of(" -", at + 1)) {
+    const std::string_view rest = error.substr(at + 1);
+    for (const auto& [name, meaning] : kCodes) {
+      if (rest.starts_with(name) && rest.substr(name.size()).starts_with(' ')) return meaning;
+    }
+  }
   // The reply for a script that calls a forbidden command has no code of its own.
   if (error.find("can't run this command") != std::string_view::npos) return OriginError::kRefused;
   return OriginError::kOther;

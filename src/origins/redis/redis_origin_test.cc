@@ -2,7 +2,13 @@
 
 #include "origins/redis/redis_origin.h"
 
+#include <malloc.h>
+
 #include <atomic>
+
+#if defined(WEIR_SANITIZED)
+#include <sanitizer/allocator_interface.h>
+#endif
 
 #include "origins/redis/running_redis_test.h"
 #include "tests/contracts/bridge_contract.h"
@@ -70,6 +76,51 @@ TEST(RedisOrigin, SetsTheExpiryOfACell) {
   const WallTime expires = expiry(server, redis_key(cell.cell));
   EXPECT_GE(expires, cell.expires_at + kExpiryMargin);
   EXPECT_LE(expires, cell.expires_at + kExpiryMargin + (in(0) - before));
+}
+
+TEST(RedisOrigin, KeepsALongerExpiryOfACell) {
+  const RealClock clock;
+  const RealClock ahead(Millis(20'000));
+  const RedisServer server;
+  const RunningOrigin one(clock, server.port(), {}, 1);
+  const RunningOrigin two(ahead, server.port(), {}, 2);
+  one.await_ready();
+  two.await_ready();
+  ASSERT_TRUE(one.replay({replay_of("a", 3)}).ok());
+  const WallTime expires = expiry(server, redis_key({"a", 5}));
+  ASSERT_TRUE(two.replay({replay_of("a", 4, kSibling)}).ok());
+  EXPECT_EQ(expiry(server, redis_key({"a", 5})), expires);
+}
+
+// Of the process, by all threads.
+size_t allocated_bytes() {
+#if defined(WEIR_SANITIZED)
+  return __sanitizer_get_current_allocated_bytes();
+#else
+  return mallinfo2().uordblks;
+#endif
+}
+
+TEST(RedisOrigin, KeepsNoMemoryOfTheCellsThatItWrote) {
+  constexpr size_t kCalls = 20;
+  constexpr size_t kCellsPerCall = 1000;
+  const RealClock clock;
+  const RedisServer server;
+  const RunningOrigin origin(clock, server.port());
+  origin.await_ready();
+  const auto write_new_cells = [&](const std::string& name) {
+    std::vector<CellReplay> cells;
+    for (size_t i = 0; i < kCellsPerCall; ++i) {
+      cells.push_back(replay_of(name + " " + std::to_string(i), 1));
+    }
+    ASSERT_TRUE(origin.replay(cells).ok());
+  };
+  write_new_cells("buffers of the connection");
+  const size_t before = allocated_bytes();
+  for (size_t call = 0; call < kCalls; ++call) write_new_cells(std::to_string(call));
+  const size_t after = allocated_bytes();
+  // Less than a hash and an entry of a table for each.
+  EXPECT_LT(after, before + 60 * kCalls * kCellsPerCall) << before;
 }
 
 TEST(RedisOrigin, IgnoresValuesThatAreNotACount) {

@@ -28,8 +28,11 @@ return redis.call('HDEL', KEYS[1], ARGV[1])
 )";
 
 constexpr std::string_view kRestoreText = R"(
-local count = tonumber(redis.call('HGET', KEYS[1], 'departed')) or 0
-if count < tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'departed', ARGV[1]) end
+local least = tonumber(ARGV[1])
+if least > 0 and (tonumber(redis.call('HGET', KEYS[1], 'departed')) or 0) < least then
+  redis.call('HSET', KEYS[1], 'departed', ARGV[1])
+end
+if redis.call('PTTL', KEYS[1]) >= tonumber(ARGV[2]) then return 1 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 )";
 
@@ -50,11 +53,13 @@ end
 local missing = tonumber(ARGV[1]) - written
 if missing <= departed then return 0 end
 redis.call('HSET', KEYS[1], 'departed', string.format('%.0f', missing))
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 1
 )";
 
 // Numbers are exact up to 2^53, products of a count and a time are not: share() splits them. A new
-// field may be the first one of a new cell, which then needs an expiry.
+// field may be the first one of a new cell, which then needs an expiry. The clock of another
+// process may have given it a later one.
 constexpr std::string_view kStepText = R"(
 local numbers = {}
 for i = 2, #ARGV do
@@ -77,7 +82,7 @@ local function share(count, rest)
 end
 local function read(key)
   local all = redis.call('HGETALL', key)
-  local mine, others = 0, 0
+  local mine, others = nil, 0
   for i = 1, #all, 2 do
     local name, count = all[i], tonumber(string.match(all[i + 1], '^%d+$'))
     if count and count <= 17592186044416 and string.match(name, '^[^lr]') then
@@ -86,10 +91,11 @@ local function read(key)
   end
   return all, mine, others
 end
-local cell, mine, others = read(KEYS[1])
+local cell, written, others = read(KEYS[1])
 local last, last_mine, last_others = read(KEYS[2])
+local mine = written or 0
 others = math.max(others, numbers[5]) + numbers[7]
-local before = math.max(last_others, numbers[6]) + numbers[8] + math.max(last_mine, numbers[9])
+local before = math.max(last_others, numbers[6]) + numbers[8] + math.max(last_mine or 0, numbers[9])
 local total, granted, refused = own, '', false
 for i = 11, #ARGV, 3 do
   local used = others + total + share(before, numbers[i + 2])
@@ -101,12 +107,15 @@ for i = 11, #ARGV, 3 do
   end
 end
 local fields = {}
-if total > mine then fields = {field, string.format('%.0f', total)} end
-if seen > 0 and total > 0 then
-  fields[#fields + 1], fields[#fields + 2] = 'l' .. field, ARGV[4]
+local function set(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
+if total > mine or (seen > 0 and not written) then set(field, string.format('%.0f', total)) end
+if seen > 0 then
+  local limit = tonumber(redis.call('HGET', KEYS[1], 'l' .. field))
+  if not limit or seen < limit then set('l' .. field, ARGV[4]) end
 end
-if refused then fields[#fields + 1], fields[#fields + 2] = 'refused', '1' end
-if #fields > 0 and redis.call('HSET', KEYS[1], unpack(fields)) > 0 then
+if refused then set('refused', '1') end
+if #fields > 0 and redis.call('HSET', KEYS[1], unpack(fields)) > 0
+    and redis.call('PTTL', KEYS[1]) < ttl then
   redis.call('PEXPIRE', KEYS[1], ttl)
 end
 local reply = {granted, string.format('%.0f', math.max(mine, total)), cell, last}

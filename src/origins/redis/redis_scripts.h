@@ -17,19 +17,18 @@ enum class Script : uint8_t {
   // the same with its limit. Returns 1 if the component existed. No reader counts it twice or
   // misses it.
   kRetire,
-  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] and sets the expiry of
-  // the cell to ARGV[2] ms.
+  // Raises the departed component of the cell KEYS[1] to at least ARGV[1], and keeps the cell for
+  // at least ARGV[2] ms. Returns 0 if there is no cell to keep.
   kRestore,
   // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of
-  // the
-  // incarnations ARGV[3..], and then sets the expiry of the cell to ARGV[2] ms.
+  // the incarnations ARGV[3..], and then keeps the cell for at least ARGV[2] ms.
   kRaiseDeparted,
   // Grants requests on the cell KEYS[1], whose last window is KEYS[2]; step_rule.h has the rule.
-  // ARGV: the component of the writer, then numbers: its own count, the time to live of the cell in
-  // ms, the smallest limit seen (0: unknown), the siblings' counts of this window and the last, the
-  // same of the other regions, the own count of the last window, and the duration of a window; then
-  // of each request its cost, its limit, and the part of the duration for which the last window
-  // counts.
+  // ARGV: the component of the writer, then numbers: its own count, how many ms the cell must be
+  // kept, the smallest limit seen (0: unknown), the siblings' counts of this window and the last,
+  // the same of the other regions, the own count of the last window, and the duration of a window;
+  // then of each request its cost, its limit, and the part of the duration for which the last
+  // window counts.
   // Returns a digit for each request, 1 if it is granted; what the component was raised to; the
   // cell and the last one as they were before; and the hash KEYS[3], if there is one.
   kStep,

@@ -1,6 +1,7 @@
 // Steps of the Redis origin: the script kStep for each, in one pipeline.
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/wide.h"
@@ -18,8 +19,8 @@ namespace {
 // Longer than a replay that was collected before the reply waits for this thread.
 constexpr Nanos kStepRemembered = std::chrono::seconds(2);
 
-std::string stepped_key(const std::string& key, const std::string& field) {
-  return key + " " + field;
+uint64_t stepped_key(const std::string& key, const std::string& field) {
+  return std::hash<std::string>()(key + " " + field);
 }
 
 }  // namespace
@@ -113,7 +114,7 @@ StepTotals RedisOrigin::Worker::step_totals(const CellStep& step, const RedisRep
   const auto read = [&](const RedisReply& hash, int64_t sequence, WallTime expires_at) {
     CellHash cell = read_hash(hash, field);
     metrics.invalid.fetch_add(cell.invalid, std::memory_order_relaxed);
-    repairs.observe_departed(redis_key({step.cell.tuple, sequence}), cell.departed, expires_at);
+    observe_departed(redis_key({step.cell.tuple, sequence}), cell.departed, expires_at);
     return std::move(cell.totals);
   };
   const int64_t current = step.cell.sequence;
@@ -132,7 +133,7 @@ StepTotals RedisOrigin::Worker::step_totals(const CellStep& step, const RedisRep
   }
   note_stepped(step, total);
   // The script has set the expiry of the cell: a write need not.
-  if (total > 0) expiries_sent.insert(redis_key(step.cell));
+  if (total > 0) known_cells.add(redis_key(step.cell));
   return totals;
 }
 
@@ -143,7 +144,7 @@ void RedisOrigin::Worker::note_stepped(const CellStep& step, Count total) {
     if (found != stepped.end() && found->second.until <= now) stepped.erase(found);
     step_ends.pop_front();
   }
-  const std::string key = stepped_key(redis_key(step.cell), redis_field(step.writer));
+  const uint64_t key = stepped_key(redis_key(step.cell), redis_field(step.writer));
   stepped[key] = {.total = total, .until = now + kStepRemembered};
   step_ends.emplace_back(now + kStepRemembered, key);
 }

@@ -22,13 +22,13 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/breaker.h"
 #include "base/mutex.h"
 #include "origins/redis/redis_cells.h"
+#include "origins/redis/redis_known_cells.h"
 #include "origins/redis/redis_link.h"
 #include "origins/redis/redis_origin.h"
 #include "origins/redis/redis_repairs.h"
@@ -81,7 +81,8 @@ struct RedisOrigin::Worker {
            std::initializer_list<std::string_view> words) {
     add(pipeline, kind, std::span(words.begin(), words.size()));
   }
-  void add_expiry(Pipeline& pipeline, std::string_view key, WallTime expires_at);
+  // Keeps a cell, and raises its departed component. Needs the script kRestore.
+  void add_restore(Pipeline& pipeline, const RedisRepairs::Repair& repair);
   // The time to live of a cell in ms. A duration, since our clock may differ from the server's.
   [[nodiscard]] std::string ttl_text(WallTime expires_at) const;
   [[nodiscard]] static std::string ttl_text(WallTime expires_at, WallTime now);
@@ -115,6 +116,8 @@ struct RedisOrigin::Worker {
   void write_cell(Pipeline& pipeline, CellCall& cell);
   void send(Call call, OriginReply reply);
   void check_expiries(const Call& call, std::span<const RedisReply> replies);
+  // Of a cell that was read. One that has expired needs no repair.
+  void observe_departed(const std::string& key, Count departed, WallTime expires_at);
   void send_repairs();
   [[nodiscard]] Result<std::vector<CellTotals>> totals(const Call& call,
                                                        std::span<const RedisReply> replies);
@@ -211,16 +214,17 @@ struct RedisOrigin::Worker {
 
   // What this connection has received; a server behind another connection may have none of it.
   uint64_t sent_on_connection = 0;
-  std::unordered_set<std::string> expiries_sent;  // keys
+  RedisKnownCells known_cells;
   std::array<bool, static_cast<size_t>(Script::kCount)> scripts_sent{};
 
-  // What steps have raised a component to, for a moment: a replay may have been collected before.
+  // Totals set by recent steps: a replay that was collected before must not lower them. By a hash
+  // of key and field.
   struct Stepped {
     Count total = 0;
     MonoTime until{};
   };
-  std::unordered_map<std::string, Stepped> stepped;        // by key and field
-  std::deque<std::pair<MonoTime, std::string>> step_ends;  // in order
+  std::unordered_map<uint64_t, Stepped> stepped;
+  std::deque<std::pair<MonoTime, uint64_t>> step_ends;  // in order
 
   MonoTime heartbeat_at{};
   MonoTime acknowledged_at{};    // when the last acknowledged heartbeat was sent
