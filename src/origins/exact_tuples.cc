@@ -25,7 +25,11 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     told = last->second.own;
   }
   const Count own = untold(call, told);
-  const Count foreign = charge_foreign(call, tuple.foreign[call.foreign_width]);
+  std::optional<ForeignCharged> known;
+  if (const auto stored = tuple.foreign.find(call.foreign_width); stored != tuple.foreign.end()) {
+    known = stored->second;
+  }
+  const Count foreign = charge_foreign(call, known);
   ExactAnswer answer;
   WallTime empty{};
   switch (exact_class(call.algorithm)) {
@@ -54,8 +58,12 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     tuple.refused = answer.at;
     empty = std::max(empty, answer.at + call.strict_for);
   }
-  if (answer.changed || marks) {
+  // A denial leaves nothing but a mark.
+  if (answer.changed) {
+    if (known) tuple.foreign[call.foreign_width] = *known;
     empty = std::max(empty, answer.at + foreign_kept(call));
+  }
+  if (answer.changed || marks) {
     tuple.kept_until = std::max(tuple.kept_until, empty + kRemembered);
     if (created) by_expiry_.emplace(tuple.kept_until, call.tuple);
     if (answer.changed) remember(tuple, call, answer);

@@ -24,6 +24,12 @@ class ExactTuples {
   void delete_expired(WallTime now);
   void erase(const std::string& tuple) { tuples_.erase(tuple); }
   [[nodiscard]] size_t size() const { return tuples_.size(); }
+  // Until when a tuple must be remembered; none: nothing is known of it.
+  [[nodiscard]] std::optional<WallTime> kept_until(const std::string& tuple) const {
+    const auto found = tuples_.find(tuple);
+    if (found == tuples_.end()) return std::nullopt;
+    return found->second.kept_until;
+  }
 
   // A call may be repeated for so long.
   static constexpr Millis kRemembered{5000};
@@ -37,8 +43,8 @@ class ExactTuples {
   struct Tuple {
     std::variant<std::monostate, BacklogState, RingState, LogState> state;
     std::map<Component, LastCall> writers{};
-    std::optional<WallTime> refused{};                          // the last refusal that was marked
-    std::map<Millis, std::optional<ForeignCharged>> foreign{};  // by the width of windows
+    std::optional<WallTime> refused{};           // the last refusal that was marked
+    std::map<Millis, ForeignCharged> foreign{};  // by the width of windows
     WallTime kept_until{};
   };
 

@@ -45,6 +45,7 @@ function checkers(kind) {
 
 const kThreads = 'tests/schedule/threads_test.cc';
 const kRun = 'tests/run.sh';
+const kRules = 'src/origins/redis/redis_rules_test.cc';
 const kWorlds = 'sim/worlds/world_test.cc';
 const kExpectations = 'sim/fleets/expectations_test.cc';
 
@@ -83,6 +84,8 @@ const claims = [
   [kTesting, 'N planted bugs show that the schedules still find them', [threadBugs]],
   [kTesting, '| planted bugs: around the engine, in it | N, N |',
     [enumerators('sim/faults/planted_bug.h', 'PlantedBug').length, enumerators('src/base/mutation.h', 'Mutation').length]],
+  [kTesting, '| planted bugs in the Lua scripts | N |', [section(kRules, 'kScriptBugs[] = {', '};').match(/Case::k/g).length]],
+  [kTesting, 'fails if N cases do not find one of them', [number(kRules, 'kMostCases = ')]],
   [kTesting, '| invariants: in a region, between regions | N, N |',
     [checkers('RegionChecker').length, checkers('GlobalChecker').length]],
   [kTesting, '| scenarios; run to their end; of those twice | N; N; N |',

@@ -23,6 +23,9 @@ namespace weir::origins {
 // the call charged, what was granted, and the state that it found. The field `r` is the time of the
 // last refusal that was marked. The field `f` + width is what was charged for other regions: the
 // sequence of the newest window, its total, and that of the window before.
+//
+// A key is kept for some time after that of the decision, which may be ahead of the clock. No time
+// to live is ever shortened.
 inline constexpr std::string_view kExactCallText = R"(
 local numbers = {}
 for i = 2, #ARGV do
@@ -98,16 +101,19 @@ local version, at, rest = string.match(stored, '^(%d+) (%d+) (.*)$')
 if version then version, at = tonumber(version), tonumber(at) else version, at, rest = 0, 0, '' end
 local set_back = at > clock + duration
 local now = math.max(clock, at)
-local function keep(ms)
+local function keep(key, ms)
+  ms = math.max(ms + now - clock, redis.call('PTTL', key))
+  redis.call('PEXPIRE', key, text(ms))
+end
+local function keep_state(ms)
   if numbers[9] + numbers[10] > 0 then ms = math.max(ms, 2 * width_of_others) end
-  ms = math.max(ms, redis.call('PTTL', KEYS[1]))
   if refused > 0 and refused <= now then ms = math.max(ms, refused + strict_for - now) end
-  redis.call('PEXPIRE', KEYS[1], text(ms))
+  keep(KEYS[1], ms)
 end
 local function mark_refusal()
   if strict_for == 0 or (refused <= now and now - refused < strict_for / 4) then return end
   redis.call('HSET', KEYS[1], 'r', text(now))
-  if redis.call('PTTL', KEYS[1]) < strict_for then redis.call('PEXPIRE', KEYS[1], strict_for) end
+  keep(KEYS[1], strict_for)
 end
 )";
 
@@ -145,7 +151,7 @@ if set_back then
   ms, at, now = ms - (at - clock), clock, clock
   stored = state()
   redis.call('HSET', KEYS[1], 's', stored)
-  keep(math.max(ms - now, 0) + 5001)
+  keep_state(math.max(ms - now, 0) + 5001)
 end
 local function multiply_add(digits, factor, carry)
   local result, i = {}, 1
@@ -229,7 +235,7 @@ if changed then
   version, at = version + 1, now
   redis.call('HSET', KEYS[1], 's', state())
   remember(clock, granted, stored)
-  keep(ms - now + 5001)
+  keep_state(ms - now + 5001)
 end
 if refuses then mark_refusal() end
 return {1, text(clock), stored, granted, text(charged), text(refused)}
@@ -273,7 +279,7 @@ if changed then
   redis.call('HSET', KEYS[1], 's', text(version + 1) .. ' ' .. text(now) .. ' ' .. kept
     .. text(sequence) .. ',' .. text(current) .. ';')
   remember(clock, granted, stored)
-  keep(18 * width + 5000)
+  keep_state(18 * width + 5000)
 end
 if refuses then mark_refusal() end
 return {1, text(clock), stored, granted, text(charged), text(refused)}
@@ -343,8 +349,8 @@ if changed then
   version, at = version + 1, now
   redis.call('HSET', KEYS[1], 's', state())
   remember(clock, granted, found)
-  keep(duration + 5000)
-  redis.call('PEXPIRE', log, text(duration + 5000))
+  keep_state(duration + 5000)
+  keep(log, duration + 5000)
 end
 if refuses then mark_refusal() end
 return {1, text(clock), found, granted, text(charged), text(refused)}

@@ -97,6 +97,14 @@ class RunningOrigin {
     return wait<std::vector<TupleCounts>>(
         [&](TupleReply reply) { origin_->update_tuples(updates, std::move(reply)); });
   }
+  [[nodiscard]] Result<std::vector<StepTotals>> step(const std::vector<CellStep>& steps) const {
+    return wait<std::vector<StepTotals>>(
+        [&](StepReply reply) { origin_->step(steps, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<ExactAnswer>> decide(const std::vector<ExactCall>& calls) const {
+    return wait<std::vector<ExactAnswer>>(
+        [&](ExactReply reply) { origin_->decide(calls, std::move(reply)); });
+  }
   [[nodiscard]] Result<bool> keep_record(const std::string& record) const {
     return wait<bool>([&](KeptReply reply) { origin_->keep_record(record, std::move(reply)); });
   }
