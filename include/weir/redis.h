@@ -25,6 +25,9 @@ struct RedisOptions {
   std::string user = {};           // 0 to 512 bytes; empty: the default user
   std::string password = {};       // 0 to 512 bytes; empty: no AUTH
   int database = 0;                // 0 to 1,000,000
+  // With a ledger: Options::region, 0 to 64 bytes. The server stores it at its first use, and a
+  // process of another region does not use the server. Empty: not checked.
+  std::string region = {};
   // How long redis_origin() waits for the server to answer before it returns. Default 1 s, 0 to
   // 60 s. With 0 the first requests are decided without the origin.
   Millis connect_wait{1000};

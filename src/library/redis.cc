@@ -31,6 +31,7 @@ std::optional<Error> error_in(const RedisOptions& options) {
   if (auto error = check_number("database", options.database, {.low = 0, .high = 1'000'000})) {
     return error;
   }
+  if (auto error = check_length("region", options.region, {.most = 64})) return error;
   return check_number("connect_wait", options.connect_wait.count(), {.low = 0, .high = 60'000});
 }
 
@@ -53,11 +54,18 @@ Result<std::shared_ptr<RegionalOrigin>> redis_origin(const RedisOptions& options
                                                               .port = options.port,
                                                               .user = options.user,
                                                               .password = options.password,
-                                                              .database = options.database}});
+                                                              .database = options.database},
+                                                  .region = options.region});
   origin->start();
   const MonoTime deadline = system_clock().now().mono + options.connect_wait;
   while (!accepts_writes(origin->reach()) && system_clock().now().mono < deadline) {
     platform::ThreadGroup::sleep(Millis(1));
+    if (origin->metrics().errors.total(telemetry::OriginError::kRegion) == 0) continue;
+    const std::string why = origin->last_error();
+    origin->stop();
+    return Error{.field = "region",
+                 .detail = "the region of the Redis server differs: " + why,
+                 .fix = "docs/ledger.md describes how to rename a region"};
   }
   return platform::destroyed_by_others<RegionalOrigin>(std::move(origin));
 }

@@ -188,8 +188,8 @@ struct CheckOptions {
       fmt::print("origin memory: nothing to connect to\n");
       return true;
     }
-    const OriginCheck check = check_origin(
-        origin_of(config), config.has_ledger() ? OriginUse::kWithLedger : OriginUse::kOneRegion);
+    const OriginCheck check =
+        check_origin(origin_of(config), config.has_ledger() ? config.region_name() : "");
     fmt::print(check.usable ? stdout : stderr, "{}", check.text);
     return check.usable;
   }

@@ -40,6 +40,7 @@ std::string_view remedy(OriginError error) {
       return "it refuses writes: check its replicas (min-replicas-to-write) and its disk "
              "(stop-writes-on-bgsave-error)";
     case OriginError::kVersion: return "docs/origin.md describes how to change the version";
+    case OriginError::kRegion: return "docs/ledger.md describes how to rename a region";
     case OriginError::kMoved: return "it is part of a Redis cluster, which is not supported yet";
     default:
       return "check that it is a Redis server, version 4 or later, with a ledger 6.2 or later";
@@ -79,11 +80,11 @@ class Commands {
 
 class Check {
  public:
-  Check(const origins::RedisAddress& address, OriginUse use)
+  Check(const origins::RedisAddress& address, const std::string& region)
       : name_(to_string(address)),
-        use_(use),
+        has_ledger_(!region.empty()),
         link_(io_, system_clock(), address, platform::entropy(),
-              [this](OriginError why) { fail(why, link_.last_error()); }, {}),
+              [this](OriginError why) { fail(why, link_.last_error()); }, {.region = region}),
         poll_(io_),
         deadline_(io_) {}
 
@@ -133,7 +134,7 @@ class Check {
     commands.add({"ZREM", nodes, "check"});
     const size_t live = commands.add({"ZCARD", "weir:nodes"});
     const size_t info = commands.add({"INFO", "server"});
-    if (use_ == OriginUse::kWithLedger) add_bridge(commands, prefix);
+    if (has_ledger_) add_bridge(commands, prefix);
     const MonoTime began = system_clock().now().mono;
     link_.send(std::move(commands.text), commands.count,
                [this, began, live, info](std::optional<OriginError> failure,
@@ -198,7 +199,7 @@ class Check {
 
   boost::asio::io_context io_{1};
   const std::string name_;
-  const OriginUse use_;
+  const bool has_ledger_;  // it needs more commands
   origins::RedisLink link_;
   boost::asio::steady_timer poll_, deadline_;
   OriginCheck result_;
@@ -206,22 +207,23 @@ class Check {
 
 }  // namespace
 
-OriginCheck check_origin(const origins::RedisAddress& address, OriginUse use) {
-  return Check(address, use).run();
+OriginCheck check_origin(const origins::RedisAddress& address, const std::string& region) {
+  return Check(address, region).run();
 }
 
 // The link connects once; then it is ready, or it was lost for a reason.
-std::string find_version_conflict(const origins::RedisAddress& address) {
+std::string find_data_conflict(const origins::RedisAddress& address, const std::string& region) {
   boost::asio::io_context io(1);
   std::string conflict;
   std::optional<origins::RedisLink> link;
   link.emplace(
       io, system_clock(), address, platform::entropy(),
       [&](OriginError why) {
-        if (why == OriginError::kVersion) conflict = link->last_error();
+        const bool of_others = why == OriginError::kVersion || why == OriginError::kRegion;
+        if (of_others) conflict = link->last_error();
         io.stop();
       },
-      origins::RedisLink::Options{});
+      origins::RedisLink::Options{.region = region});
   link->start();
   while (!io.stopped() && !link->ready()) io.run_one();
   link->stop();

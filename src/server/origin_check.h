@@ -13,17 +13,15 @@ struct OriginCheck {
   std::string text;  // the result, in lines
 };
 
-enum class OriginUse : uint8_t {
-  kOneRegion,
-  kWithLedger,  // needs more commands
-};
-
 // Connects, authenticates, and runs every command that a server uses on keys of its own. Takes a
 // few seconds at most.
-[[nodiscard]] OriginCheck check_origin(const origins::RedisAddress& address, OriginUse use);
+// `region` is empty without a ledger.
+[[nodiscard]] OriginCheck check_origin(const origins::RedisAddress& address,
+                                       const std::string& region);
 
-// Why the data of the origin cannot be used, and the remedy. Empty if it can, or if the origin does
-// not answer now.
-[[nodiscard]] std::string find_version_conflict(const origins::RedisAddress& address);
+// Why this region cannot use the data of the origin, and the remedy. Empty if it can, or if the
+// origin does not answer now.
+[[nodiscard]] std::string find_data_conflict(const origins::RedisAddress& address,
+                                             const std::string& region);
 
 }  // namespace weir::server

@@ -29,9 +29,10 @@ Region::Region(const Clock& clock, const Config& config) : clock_(clock) {
   if (!config.origin) return;
   const origins::RedisAddress address = origin_of(config);
   name_ = to_string(address);
-  const std::string conflict = find_version_conflict(address);
+  const std::string region = config.has_ledger() ? config.region_name() : "";
+  const std::string conflict = find_data_conflict(address, region);
   if (!conflict.empty()) throw std::runtime_error(fmt::format("origin {}: {}", name_, conflict));
-  origin_ = origins::make_redis_origin(clock, {.address = address});
+  origin_ = origins::make_redis_origin(clock, {.address = address, .region = region});
 }
 
 void Region::start() {

@@ -19,7 +19,7 @@ namespace weir::server {
 // One thread at a time, except report().
 class Region {
  public:
-  // Throws if the origin answers and has data of another version.
+  // Throws if the origin answers and has data of another version or region.
   Region(const Clock& clock, const Config& config);
   ~Region() { stop(); }
   Region(const Region&) = delete;

@@ -42,6 +42,7 @@ enum class OriginError : uint8_t {
   kMoved,      // the server is part of a cluster
   kWrongType,  // the key of a cell has another type
   kVersion,    // the data is of another version of Weir
+  kRegion,     // the data is of another region
   kOther,      // any other error, or a malformed reply
   kCount,
 };
@@ -57,7 +58,7 @@ enum class OriginError : uint8_t {
   constexpr std::string_view kNames[] = {
       "unreachable",    "timeout", "circuit_open",  "refused",  "readonly",
       "writes_refused", "loading", "out_of_memory", "noscript", "moved",
-      "wrong_type",     "version", "other"};
+      "wrong_type",     "version", "region",       "other"};
   static_assert(std::size(kNames) == static_cast<size_t>(OriginError::kCount));
   return kNames[static_cast<size_t>(error)];
 }

@@ -5,8 +5,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { Origin } from './region.mjs';
-import { temporaryFolder, weir } from './server.mjs';
+import { Origin, until } from './region.mjs';
+import { startServer, temporaryFolder, weir } from './server.mjs';
 
 const file = join(temporaryFolder(), 'weir.yaml');
 
@@ -229,4 +229,25 @@ test('environment variables are read as by a server', async () => {
   const wrong = await weir(['check-config', file], { env: { WEIR_THREADS: 'many' } });
   assert.equal(wrong.code, 1);
   assert.match(wrong.stderr, /WEIR_THREADS is 'many': it must be a whole number from 0 to 256/);
+});
+
+// It would count its own rows as those of another region, and deny all requests of the window.
+test('a renamed region does not start on the Redis of the former name', async () => {
+  const ledger = `sqlite:${join(temporaryFolder(), 'ledger.db')}`;
+  const origin = new Origin();
+  await origin.start();
+  const args = (region) => ['--origin', origin.url, '--ledger', ledger, '--region', region];
+  const former = await startServer({ args: args('eu-west') });
+  await until('its name', async () => (await origin.client.get('weir:region')) === 'eu-west');
+  await former.stop();
+  const { code, stderr } = await weir(['serve', '--data', temporaryFolder(), ...args('eu-1')]);
+  assert.equal(code, 1);
+  assert.match(stderr, /region is 'eu-1', and it has the counts of region 'eu-west': choose that region/);
+  assert.match(stderr, /to rename the region, stop all its processes and delete the keys weir:\*/);
+  const checked = await connect(`origin: ${origin.url}\nledger: ${ledger}\nregion: eu-1\n`);
+  assert.equal(checked.code, 1);
+  assert.match(checked.output, /region is 'eu-1'/);
+  await origin.client.flushall();
+  await (await startServer({ args: args('eu-1') })).stop();
+  await origin.kill();
 });

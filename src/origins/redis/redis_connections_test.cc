@@ -158,6 +158,73 @@ TEST(RedisVersion, RefusesDataOfAnotherVersion) {
   EXPECT_TRUE(origin.replay({replay_of("a", 1)}).ok());
 }
 
+// A process that shares its counts with other regions.
+class RunningRegion {
+ public:
+  RunningRegion(const Clock& clock, uint16_t port, std::string region, uint64_t seed)
+      : origin_(clock, RedisAddress{.port = port}, seed, kPatient, std::move(region)) {
+    origin_.start();
+  }
+  ~RunningRegion() { origin_.stop(); }
+  RedisOrigin* operator->() { return &origin_; }
+  void await_ready() const {
+    await([this] { return origin_.metrics().ready.load(); });
+  }
+
+ private:
+  RedisOrigin origin_;
+};
+
+TEST(RedisRegion, StoresItsNameAtTheServer) {
+  const RealClock clock;
+  const RedisServer server;
+  RunningRegion east(clock, server.port(), "east", 1);
+  east.await_ready();
+  EXPECT_EQ(server.ask("GET weir:region"), "$4\r\neast\r\n");
+  RunningRegion second(clock, server.port(), "east", 2);
+  second.await_ready();
+  await([&] { return server.ask("ZCARD weir:nodes") == ":2\r\n"; });
+  (void)server.ask("FLUSHALL");
+  await([&] { return server.ask("GET weir:region") == "$4\r\neast\r\n"; });
+}
+
+// Its own counts and the rows that it had published under the former name would both count: an
+// identifier with 50 of 100 used had 0 left in all regions.
+TEST(RedisRegion, ARenamedRegionDoesNotUseTheCountsOfTheFormerName) {
+  const RealClock clock;
+  const RedisServer server;
+  {
+    RunningRegion east(clock, server.port(), "east", 1);
+    east.await_ready();
+  }
+  RunningRegion renamed(clock, server.port(), "eu-east", 2);
+  await([&] { return renamed->last_error().find("'east'") != std::string::npos; });
+  EXPECT_EQ(renamed->last_error(),
+            "region is 'eu-east', and it has the counts of region 'east': choose that region, or "
+            "another server or database; to rename the region, stop all its processes and delete "
+            "the keys weir:*");
+  EXPECT_EQ(renamed->reach(), Reach::kNone);
+  EXPECT_GE(renamed->metrics().errors.total(OriginError::kRegion), 1u);
+  EXPECT_EQ(server.ask("GET weir:region"), "$4\r\neast\r\n");
+  // As the error says.
+  (void)server.ask("FLUSHALL");
+  renamed.await_ready();
+  EXPECT_EQ(server.ask("GET weir:region"), "$7\r\neu-east\r\n");
+}
+
+TEST(RedisRegion, IsNotStoredByAProcessThatSharesWithNoOtherRegion) {
+  const RealClock clock;
+  const RedisServer server;
+  RunningRegion east(clock, server.port(), "east", 1);
+  east.await_ready();
+  const RunningOrigin alone(clock, server.port(), {}, 2);
+  alone.await_ready();
+  const RedisServer other;
+  const RunningOrigin alone_there(clock, other.port(), {}, 3);
+  alone_there.await_ready();
+  EXPECT_EQ(other.ask("EXISTS weir:region"), ":0\r\n");
+}
+
 // The permissions in docs/origin.md.
 std::string documented_permissions() {
   std::ifstream file(std::string(WEIR_SOURCE_DIR) + "/docs/origin.md");

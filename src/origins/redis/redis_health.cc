@@ -70,12 +70,13 @@ Error to_error(OriginError error, std::string_view answer, std::span<const Scrip
 }
 
 RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
-                            RedisTimeouts the_timeouts)
+                            RedisTimeouts the_timeouts, std::string the_region)
     : clock(the_clock),
       io(1),
       guard(asio::make_work_guard(io)),
       timeouts(the_timeouts),
       name(hex(seed)),
+      region(std::move(the_region)),
       channel(bridge_channel(address.database)),
       link(io, the_clock, address, seed,
            [this](OriginError why) {
@@ -83,7 +84,7 @@ RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address,
              note_started();
              update_status();
            },
-           {.stores_version = true, .timeouts = the_timeouts}),
+           {.stores_version = true, .region = region, .timeouts = the_timeouts}),
       tick_timer(io),
       shutdown_timer(io),
       subscription(io, the_clock, address, seed, the_timeouts,

@@ -147,6 +147,11 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
     // Not checked: a server that refuses writes may still be read.
     if (options_.stores_version) command({"SET", kVersionKey, kOriginVersion, "NX"});
     const size_t version = command({"GET", kVersionKey});
+    const bool has_region = !options_.region.empty();
+    if (has_region && options_.stores_version) {
+      command({"SET", kRegionKey, options_.region, "NX"});
+    }
+    const size_t region = has_region ? command({"GET", kRegionKey}) : version;
     const size_t identity = command({"CLIENT", "INFO"});
     if (!previous_.address.empty()) {
       command({"CLIENT", "KILL", "ID", previous_.id, "ADDR", previous_.address});
@@ -154,11 +159,11 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
     if (!options_.channel.empty()) command({"SUBSCRIBE", options_.channel});
     const uint64_t attempt = attempt_;
     call(std::move(hello), count,
-         [this, attempt, ping, version, identity](std::optional<OriginError> failure,
-                                                  std::span<const RedisReply> replies) {
+         [this, attempt, ping, version, region, identity](std::optional<OriginError> failure,
+                                                          std::span<const RedisReply> replies) {
            if (attempt_ != attempt || failure) return;
            for (size_t i = 0; i < replies.size(); ++i) {
-             const bool needed = i <= ping || i == version ||
+             const bool needed = i <= ping || i == version || i == region ||
                                  (!options_.channel.empty() && i + 1 == replies.size());
              if (!needed || replies[i].type != RedisReply::Type::kError) continue;
              return fail(error_of_reply(replies[i].text), std::string(replies[i].text));
@@ -166,6 +171,11 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
            const RedisReply& stored = replies[version];
            if (stored.type == RedisReply::Type::kText && stored.text != kOriginVersion) {
              return fail(OriginError::kVersion, version_conflict(stored.text));
+           }
+           const RedisReply& other = replies[region];
+           if (region != version && other.type == RedisReply::Type::kText &&
+               other.text != options_.region) {
+             return fail(OriginError::kRegion, region_conflict(other.text));
            }
            previous_ = identity_of(replies[identity]);
            state_ = State::kReady;
@@ -179,6 +189,13 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
            " and this process needs version " + std::string(kOriginVersion) +
            ": stop all processes of the other version and delete the keys weir:*, or use another "
            "database";
+  }
+
+  [[nodiscard]] std::string region_conflict(std::string_view stored) const {
+    return "region is '" + options_.region + "', and it has the counts of region '" +
+           std::string(stored.substr(0, 64)) +
+           "': choose that region, or another server or database; to rename the region, stop all "
+           "its processes and delete the keys weir:*";
   }
 
   void call(std::string commands, size_t count, Done done) {

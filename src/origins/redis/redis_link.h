@@ -1,6 +1,7 @@
 // One connection to a Redis server that reconnects by itself.
 //
-// The link connects, authenticates, checks the version of the stored data, and sends pipelines in
+// The link connects, authenticates, checks the version of the stored data and its
+// region, and sends pipelines in
 // order. It may also subscribe to a channel; then it may send nothing but PING. If the connection
 // is lost or does not answer, all calls in flight fail, and the link reconnects with exponential
 // backoff and jitter. It resolves the host name again each time. While it is not ready, calls fail
@@ -33,6 +34,10 @@ namespace weir::origins {
 // not used.
 inline constexpr std::string_view kOriginVersion = "1";
 inline constexpr std::string_view kVersionKey = "weir:version";
+// The name of the region that uses the server, if it shares its counts with other regions. A
+// process of another region does not use the server: each would count what the other has published
+// a second time.
+inline constexpr std::string_view kRegionKey = "weir:region";
 
 class RedisLink {
  public:
@@ -44,7 +49,8 @@ class RedisLink {
   using OnLost = std::function<void(OriginError why)>;
 
   struct Options {
-    bool stores_version = false;  // if the server has none
+    bool stores_version = false;  // and the region, if the server has none
+    std::string region = {};      // empty: no other region exists
     std::string channel = {};     // empty: no subscription
     // Receives each message, valid during the call.
     std::function<void(std::string_view message)> on_message = nullptr;

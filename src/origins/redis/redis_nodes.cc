@@ -121,6 +121,7 @@ void RedisOrigin::Worker::on_heartbeat(Instant sent, std::span<const RedisReply>
 void RedisOrigin::Worker::store_version() {
   Pipeline pipeline;
   add(pipeline, OriginCommand::kNodes, {"SET", kVersionKey, kOriginVersion, "NX"});
+  if (!region.empty()) add(pipeline, OriginCommand::kNodes, {"SET", kRegionKey, region, "NX"});
   link.send(std::move(pipeline.text), pipeline.count, [](auto, auto) {});
 }
 

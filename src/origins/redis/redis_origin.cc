@@ -10,8 +10,9 @@ namespace weir::origins {
 namespace asio = boost::asio;
 
 RedisOrigin::RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed,
-                         RedisTimeouts timeouts)
-    : worker_(std::make_unique<Worker>(clock, std::move(address), seed, timeouts)) {}
+                         RedisTimeouts timeouts, std::string region)
+    : worker_(
+          std::make_unique<Worker>(clock, std::move(address), seed, timeouts, std::move(region))) {}
 
 RedisOrigin::~RedisOrigin() {
   stop();
@@ -182,7 +183,8 @@ std::string RedisOrigin::write_refusal() const {
 
 std::shared_ptr<RedisOrigin> make_redis_origin(const Clock& clock, RedisOriginOptions options) {
   const uint64_t seed = options.seed == 0 ? platform::entropy() : options.seed;
-  return std::make_shared<RedisOrigin>(clock, std::move(options.address), seed);
+  return std::make_shared<RedisOrigin>(clock, std::move(options.address), seed, RedisTimeouts{},
+                                       std::move(options.region));
 }
 
 }  // namespace weir::origins

@@ -25,7 +25,9 @@ class RedisOrigin final : public RegionalOrigin,
  public:
   // `clock` must outlive the origin. `seed` names this node among those that share the server, and
   // makes its pauses differ from theirs.
-  RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed, RedisTimeouts timeouts = {});
+  // `region`: of this process, if it shares counts with other regions; else empty.
+  RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed, RedisTimeouts timeouts = {},
+              std::string region = {});
   ~RedisOrigin() override;
 
   // Once each, in this order, from one thread. start() starts the thread that connects and
@@ -81,7 +83,8 @@ class RedisOrigin final : public RegionalOrigin,
 
 struct RedisOriginOptions {
   RedisAddress address = {};
-  uint64_t seed = 0;  // 0: random
+  uint64_t seed = 0;        // 0: random
+  std::string region = {};  // see RedisOrigin
 };
 
 // Not started: start() connects. `clock` must outlive the origin.

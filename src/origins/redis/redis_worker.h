@@ -44,7 +44,7 @@ namespace weir::origins {
 
 struct RedisOrigin::Worker {
   Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
-         RedisTimeouts the_timeouts);
+         RedisTimeouts the_timeouts, std::string the_region);
 
   void start();
   // Removes this node from the list of live nodes if the server answers soon, then ends.
@@ -201,6 +201,7 @@ struct RedisOrigin::Worker {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard;
   const RedisTimeouts timeouts;
   const std::string name;     // of this node
+  const std::string region;   // empty: no other region exists
   const std::string channel;  // of the messages of the bridge
   telemetry::OriginMetrics metrics;
 
