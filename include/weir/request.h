@@ -90,6 +90,11 @@ struct Request {
   const PastDurations* past = nullptr;
 };
 
+// A namespace of the server itself, which no client has. Its gcra, token_bucket,
+// sliding_window_strict and sliding_log stay in the region: other regions do not count them.
+inline constexpr std::string_view kServerWorkspace = "weir";
+inline constexpr std::string_view kIdempotencyNamespace = "idempotency keys";
+
 inline constexpr size_t kMaxNameBytes = 512;
 inline constexpr Count kMaxLimit = 1'000'000'000'000;
 inline constexpr Count kMaxLogLimit = 10'000;

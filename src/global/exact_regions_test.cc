@@ -51,6 +51,31 @@ TEST_P(ExactRegions, LearnWhatTheOthersHaveAdmitted) {
   EXPECT_GE(left(*east_), 8U);
 }
 
+// 300 requests of one identifier with idempotency keys wrote 300 rows that no region uses.
+TEST_P(ExactRegions, PublishNothingOfIdempotencyKeys) {
+  const uint64_t before = rows(*east_) + rows(*east_two_);
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "key-" + std::to_string(i);
+    const Request used{.workspace = kServerWorkspace,
+                       .ns = kIdempotencyNamespace,
+                       .identifier = key,
+                       .limit = 1,
+                       .duration = Millis(60'000),
+                       .algorithm = algorithm_,
+                       .consistency = Consistency::kExact};
+    east_->limiter->check_async(
+        clock_.now(), used, executor_,
+        [&](const Result<Verdict>& verdict) { EXPECT_TRUE(verdict->admitted()); });
+    executor_.run();
+  }
+  pass(Millis(5000));
+  EXPECT_EQ(rows(*east_) + rows(*east_two_), before);
+  // They count in the region.
+  EXPECT_EQ(ask_times(*east_, 100), 100);
+  pass(Millis(5000));
+  EXPECT_GT(rows(*east_) + rows(*east_two_), before);
+}
+
 TEST_P(ExactRegions, CountNothingTwice) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(ask_times(*east_, 2), 2);

@@ -56,6 +56,7 @@ Millis usage_width(Millis horizon) {
 std::optional<TupleKey> usage_key(const TupleKey& counted, Millis horizon,
                                   const base::KeyedHash& hash) {
   const KeyNames names = names_of(counted.header(), counted.words());
+  if (names.workspace == kServerWorkspace && names.ns == kIdempotencyNamespace) return std::nullopt;
   std::string identifier = names.identifier;
   identifier += kSeparator;
   identifier += static_cast<char>('0' + static_cast<int>(counted.header().cell_class()));

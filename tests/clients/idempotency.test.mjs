@@ -98,6 +98,26 @@ test('a key counts on all processes of a region', async () => {
   }
 });
 
+// Each key wrote a row that no other region uses.
+test('a key is not published to other regions', async () => {
+  const ledger = `sqlite:${join(temporaryFolder(), 'ledger.db')}`;
+  const args = ['--origin', origin.url, '--region', 'eu', '--ledger', ledger];
+  const server = await startServer({ args });
+  try {
+    for (let i = 0; i < 300; ++i) {
+      const { data } = await call(server, request({ identifier: 'published', limit: 1e6 }), `key ${i}`);
+      assert.equal(data.success, true);
+    }
+    for (let i = 0; i < 3; ++i) await call(server, request({ identifier: 'used up', limit: 2 }));
+    await until('a row', async () => (await server.metric('weir_published_rows_total')) > 0);
+    await until('all rows', async () => (await server.metric('weir_publish_waiting')) === 0);
+    const rows = await server.metric('weir_published_rows_total');
+    assert.ok(rows <= 2, `${rows} rows of one identifier`);
+  } finally {
+    await server.stop();
+  }
+});
+
 test('a malformed key is refused', async () => {
   assert.equal((await call(alone, request(), 'x'.repeat(257))).status, 400);
 });

@@ -7,10 +7,10 @@
 namespace weir::frontends {
 
 // The tuple that is used up once a request with this idempotency key was admitted: for a minute, in
-// all processes of the region. Its workspace is one that no client has.
+// all processes of the region.
 Request HttpSession::marker(Count cost) const {
-  return {.workspace = "weir",
-          .ns = "idempotency keys",
+  return {.workspace = kServerWorkspace,
+          .ns = kIdempotencyNamespace,
           .identifier = marker_,
           .limit = 1,
           .duration = Millis(60'000),
