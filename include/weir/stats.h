@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/request.h"
 #include "weir/time.h"
 
 namespace weir {
@@ -56,11 +57,27 @@ struct LimiterStats {
   MemoryStats memory{};
 };
 
-// The bound of one namespace.
+// What all regions together admit at most in a namespace, as a multiple of the limit, without what
+// is in flight. docs/ledger.md derives it.
 struct NamespaceBound {
   std::string workspace;
   std::string ns;
-  double bound = 0;
+  double bound = 0;  // fixed_window, sliding_window: in one window
+  // gcra, token_bucket: of the burst, above rate x time, in a time in which a burst drains.
+  double backlog_bound = 0;
+  double log_bound = 0;  // sliding_window_strict, sliding_log: in a time shorter than the duration
+
+  [[nodiscard]] double of(Algorithm algorithm) const {
+    switch (algorithm) {
+      case Algorithm::kGcra:
+      case Algorithm::kTokenBucket: return backlog_bound;
+      case Algorithm::kSlidingWindowStrict:
+      case Algorithm::kSlidingLog: return log_bound;
+      case Algorithm::kSlidingWindow:
+      case Algorithm::kFixedWindow: break;
+    }
+    return bound;
+  }
 };
 
 // The exchange of counts with other regions.
@@ -92,19 +109,26 @@ struct SyncStats {
   uint64_t deleted = 0;    // expired rows, by this process
   uint32_t regions = 0;    // in the ledger; 0: unknown
   double budget_used = 0;  // 0 to 1
-  // Admissions at most, as a multiple of the limit, without those in flight: in every namespace
-  // that is not listed, and in those with a wider bound.
+  // As in NamespaceBound: of every namespace that is not listed, and of those with wider bounds.
   double bound = 0;
+  double backlog_bound = 0;
+  double log_bound = 0;
   std::vector<NamespaceBound> wider_bounds = {};
   bool rules_differ = false;  // the ledger's rules differ from those in this process's options
   bool ready = false;         // the region knows all rows
   bool bridge = false;        // this process is the bridge of its region
 
-  [[nodiscard]] double bound_of(std::string_view workspace, std::string_view ns) const {
+  [[nodiscard]] double bound_of(std::string_view workspace, std::string_view ns,
+                                Algorithm algorithm = Algorithm::kFixedWindow) const {
     for (const NamespaceBound& each : wider_bounds) {
-      if (each.workspace == workspace && each.ns == ns) return each.bound;
+      if (each.workspace == workspace && each.ns == ns) return each.of(algorithm);
     }
-    return bound;
+    const NamespaceBound others{.workspace = {},
+                                .ns = {},
+                                .bound = bound,
+                                .backlog_bound = backlog_bound,
+                                .log_bound = log_bound};
+    return others.of(algorithm);
   }
   [[nodiscard]] double widest_bound() const {
     double widest = bound;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -118,6 +120,133 @@ TEST_F(RowAtTheEnd, MustBeKnownOnceItCanHaveBeenRead) {
   wait(Millis(301));
   EXPECT_TRUE(checker_->at_end(view()));
 }
+
+// Two regions admit a limit each, the second 8 s later and without a word of the first.
+class ExcessOfTwoRegions : public ::testing::TestWithParam<Algorithm> {
+ protected:
+  static constexpr Millis kWindow{120'000};
+  static constexpr Count kLimit = 100;
+
+  ExcessOfTwoRegions() {
+    for (size_t i = 0; i < 2; ++i) {
+      oracles_[i].start_process(0, i + 1, Millis(0));
+      nodes_[i][0].process = 0;
+    }
+    export_bounds(2);
+    wait(kWindow - timeline_.now().wall.time_since_epoch() % kWindow);
+  }
+
+  void wait(Millis how_long) {
+    timeline_.post_in(how_long, [] {});
+    timeline_.step(timeline_.now().mono + how_long);
+  }
+  void export_bounds(double bound) {
+    for (std::vector<NodeView>& nodes : nodes_) {
+      nodes[0].sync.ready = true;
+      nodes[0].sync.bound = nodes[0].sync.backlog_bound = nodes[0].sync.log_bound = bound;
+    }
+  }
+  GlobalChecker::Violation admit(size_t region, Count cost) {
+    RequestRecord record;
+    record.contributor = {.process = 0, .generation = 1};
+    const Request request{.ns = "sim",
+                          .identifier = "a",
+                          .limit = kLimit,
+                          .duration = kWindow,
+                          .algorithm = GetParam()};
+    record.tuple = memory::TupleKey(request, base::KeyedHash(0)).encoded();
+    record.duration = kWindow;
+    record.algorithm = GetParam();
+    record.limit = kLimit;
+    record.cost = cost;
+    record.charged = true;
+    record.requested_at = record.answered_at = timeline_.now();
+    record.verdict.outcome = Outcome::kAdmitted;
+    record.verdict.basis = Basis::kLocal;
+    const int64_t window = timeline_.now().wall.time_since_epoch() / kWindow;
+    record.verdict.reset = WallTime((window + 1) * kWindow);
+    const int index = static_cast<int>(region);
+    if (record.is_local()) return checker_->after_local_answer(view(), index, record);
+    oracles_[region].add(record);
+    return checker_->after_answer(view(), index, record);
+  }
+  [[nodiscard]] GlobalView view() const {
+    return {.regions = regions_,
+            .ledger = ledger_,
+            .history = history_,
+            .now = timeline_.now(),
+            .delays = {.import = Millis(300)},
+            .rejected = rejected_tuples_};
+  }
+
+  const std::vector<std::string> names_{"east", "west"};
+  Timeline timeline_{1};
+  LedgerHistory history_;
+  WatchedLedger ledger_{timeline_, {}, [](const Committed&) {}};
+  std::array<Oracle, 2> oracles_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  std::array<std::vector<NodeView>, 2> nodes_{std::vector<NodeView>(1), std::vector<NodeView>(1)};
+  std::vector<RegionState> regions_{
+      {.name = names_[0], .oracle = oracles_[0], .origin = origin_, .nodes = nodes_[0]},
+      {.name = names_[1], .oracle = oracles_[1], .origin = origin_, .nodes = nodes_[1]}};
+  std::set<std::string> rejected_tuples_;
+  std::unique_ptr<GlobalChecker> checker_ = make_exported_bound();
+};
+
+class ExcessInAWindow : public ExcessOfTwoRegions {};
+class ExcessOfAState : public ExcessOfTwoRegions {};
+
+TEST_P(ExcessInAWindow, MustBeExportedUntilTheWindowEnds) {
+  EXPECT_FALSE(admit(0, kLimit));
+  wait(Millis(8000));
+  EXPECT_FALSE(admit(1, kLimit - 1));
+  wait(Millis(20'000));
+  EXPECT_FALSE(admit(1, 1));
+  wait(Millis(15'000));
+  EXPECT_FALSE(checker_->at_audit(view()));
+  export_bounds(1.35);
+  EXPECT_TRUE(checker_->at_audit(view())) << "the window goes on";
+  nodes_[1][0].sync.bound = 2;
+  EXPECT_FALSE(checker_->at_audit(view())) << "one node exports it";
+  nodes_[1][0].sync.bound = 1.35;
+  wait(kWindow);
+  EXPECT_FALSE(checker_->at_audit(view()));
+}
+
+TEST_P(ExcessInAWindow, MayHaveBeenInFlight) {
+  export_bounds(1.35);
+  EXPECT_FALSE(admit(0, kLimit));
+  wait(Millis(1000));
+  EXPECT_FALSE(admit(1, kLimit));
+  wait(Millis(15'000));
+  EXPECT_FALSE(checker_->at_audit(view()));
+}
+
+// gcra reached 2.41 bursts where 2.0 was exported.
+TEST_P(ExcessOfAState, MustBeExported) {
+  EXPECT_FALSE(admit(0, 120));
+  wait(Millis(1000));
+  EXPECT_FALSE(admit(1, 130));
+  wait(Millis(15'000));
+  export_bounds(2.6);
+  EXPECT_FALSE(admit(1, 1));
+  export_bounds(2);
+  EXPECT_TRUE(admit(1, 1));
+}
+
+TEST_P(ExcessOfAState, MayHaveBeenInFlight) {
+  export_bounds(1.35);
+  EXPECT_FALSE(admit(0, 120));
+  wait(Millis(1000));
+  EXPECT_FALSE(admit(1, 130));
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, ExcessInAWindow,
+                         ::testing::Values(Algorithm::kFixedWindow, Algorithm::kSlidingWindow));
+INSTANTIATE_TEST_SUITE_P(States, ExcessOfAState,
+                         ::testing::Values(Algorithm::kGcra, Algorithm::kTokenBucket,
+                                           Algorithm::kSlidingWindowStrict,
+                                           Algorithm::kSlidingLog));
 
 // A region of two processes with one tuple, which the first process evicts between the decision and
 // the answer of a request: its admission has generation 0.

@@ -12,7 +12,7 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint64_t kNoticeFormat = 3;
+constexpr uint64_t kNoticeFormat = 4;
 constexpr uint64_t kStateFormat = 1;
 constexpr uint64_t kSurvivorFormat = 2;  // records also hold notices
 static_assert(kSurvivorFormat != kNoticeFormat);
@@ -177,6 +177,8 @@ std::string encode(const BridgeNotice& notice) {
     add(writer, tenant);
     writer.add(times);
   }
+  writer.add(regions.silent.size());
+  for (const std::string& region : regions.silent) writer.add(std::string_view(region));
   writer.add_signed(notice.import_age.count());
   writer.add_signed(notice.fleet_age.count());
   writer.add(notice.changes.size());
@@ -212,6 +214,8 @@ std::optional<BridgeNotice> decode_notice(std::string_view bytes, const WantedTu
     return std::pair(std::move(tenant), static_cast<uint32_t>(values.up_to(kMaxDoublings)));
   });
   regions.doublings.insert(doublings.begin(), doublings.end());
+  const auto silent = read_list(reader, [&] { return std::string(reader.text()); });
+  regions.silent.insert(silent.begin(), silent.end());
   notice.import_age = values.span();
   notice.fleet_age = values.span();
   for (uint64_t left = reader.number(); left > 0 && reader.ok();) {

@@ -2,11 +2,13 @@
 #include "base/mutex.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "global/ledger_key.h"
 #include "memory/lifecycle.h"
 #include "memory/tentative.h"
 #include "memory/tuple_meta.h"
+#include "memory/usage_key.h"
 
 namespace weir::global {
 
@@ -132,7 +134,7 @@ void PublishTrigger::evaluate(Instant now, const Tuple& tuple) {
   }
   const SyncRules& rules = regions_.rules;
   const memory::TupleKey key = key_of(tuple);
-  longest_window_ = std::max(longest_window_, tuple.slot->header.duration());
+  note_window(now, tuple);
 
   const base::MutexLock lock(shared_.mutex());
   SharedTuple* entry = shared_.find(key);
@@ -224,6 +226,15 @@ PublishTrigger::Usages PublishTrigger::usages_of(Instant now, const Tuple& tuple
                  .over = true,
                  .doublings = doublings};
   return usages;
+}
+
+// What is admitted counts to the end of its window, and of a usage tuple for as long as a window.
+void PublishTrigger::note_window(Instant now, const Tuple& tuple) {
+  const Millis length = tuple.slot->header.duration();
+  longest_window_ = std::max(longest_window_, length);
+  memory::KeyNames names = memory::names_of(tuple.slot->header, tuple.slot->key_words());
+  windows_.note({.workspace = std::move(names.workspace), .ns = std::move(names.ns)}, length,
+                memory::is_usage_width(length), now.wall);
 }
 
 void PublishTrigger::inspect(Instant now,

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "global/global_state.h"
+#include "global/held_bounds.h"
 #include "global/regions.h"
 #include "global/shared_tuples.h"
 #include "memory/publish_watch.h"
@@ -86,6 +87,7 @@ class PublishTrigger {
   }
   // The longest window of the tuples evaluated.
   [[nodiscard]] Millis longest_window() const { return longest_window_; }
+  [[nodiscard]] const KnownWindows& windows() const { return windows_; }
 
   // Visits the live cells of window tuples.
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const;
@@ -104,6 +106,7 @@ class PublishTrigger {
                                  const WindowTotals& counts, const SharedTuple* entry,
                                  bool refused) const;
   [[nodiscard]] memory::TupleKey key_of(const memory::Tuple& tuple) const;
+  void note_window(Instant now, const memory::Tuple& tuple);
   void evaluate(Instant now, const memory::Tuple& tuple);
   void evaluate(Instant now, SharedTuple& entry);
   void scan(Instant now);
@@ -133,6 +136,7 @@ class PublishTrigger {
   size_t scan_at_ = ~size_t{0};
   Skipped skipped_;
   Millis longest_window_{0};
+  KnownWindows windows_;
 };
 
 }  // namespace weir::global

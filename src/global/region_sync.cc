@@ -78,9 +78,12 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
     make_all_stale();
   }
   if (started_ == MonoTime{}) {
-    started_ = imported_at_ = fleet_known_at_ = now.mono;
+    started_ = imported_at_ = fleet_known_at_ = complete_at_ = now.mono;
     cleaning_.next = now.mono + kCleanEvery;
   }
+  // Before the replies of this run: they may end it.
+  if (regions_.complete) complete_at_ = now.mono;
+  if (misses_rows(now)) missed_at_ = now;
   choose_store();
   tell_of_survival(now);
   completions_->run_all(now);
@@ -100,6 +103,7 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
   } else {
     publisher_.stop();
   }
+  hold_causes(now);
   heartbeat(now);
   // A store that replies at once is done in one run.
   constexpr int kMaxSteps = 100;

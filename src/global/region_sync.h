@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "global/bridge_publisher.h"
 #include "global/completion_queue.h"
 #include "global/global_state.h"
+#include "global/held_bounds.h"
 #include "global/publish_trigger.h"
 #include "memory/publish_watch.h"
 #include "memory/tuple_store.h"
@@ -73,7 +75,7 @@ class RegionSync final : public regional::RegionCountsHandler {
   void continue_making_stale();
 
   void heartbeat(Instant now);
-  void update_fleet(const LedgerFleet& fleet);
+  void update_fleet(Instant now, const LedgerFleet& fleet);
   void clean(Instant now);
   void update_stats(Instant now);
   [[nodiscard]] bool clock_was_set(Instant now) const;
@@ -81,15 +83,24 @@ class RegionSync final : public regional::RegionCountsHandler {
   // What this process reports of its region.
   struct Report {
     LedgerRegion region;
-    bool usual = true;  // the bridge knows as much
+    bool usual = true;   // the bridge knows as much
+    bool urgent = true;  // not only what is held
   };
   [[nodiscard]] uint64_t usual_ppm(uint32_t doublings) const;
   [[nodiscard]] Report report(Instant now);
   [[nodiscard]] bool skipped_live(Instant now, Nanos after) const;
   [[nodiscard]] bool may_miss_counts(Instant now) const;
+  [[nodiscard]] bool misses_rows(Instant now) const;
+  [[nodiscard]] bool origin_is_lost() const;
+  template <typename Hold>
+  void hold_all(Instant since, const Hold& hold);
+  void hold_causes(Instant now);
+  void hold_late(Instant now, const std::set<Tenant>& late, bool all);
   [[nodiscard]] Nanos write_lag(Instant now) const;
   [[nodiscard]] uint64_t diverging_siblings(Instant now) const;
-  [[nodiscard]] double bound(Instant now, const Unpublished& others) const;
+  [[nodiscard]] NamespaceBound bounds(Instant now, const Tenant& tenant, const Unpublished& others,
+                                      const HeldCauses& held) const;
+  void update_bounds(Instant now, SyncStats& stats) const;
   [[nodiscard]] bool is_bridge(Instant now) const { return importer_.is_bridge(now.mono); }
 
   // Serialises runs. Held while a store is called, which does not wait for the reply: that goes to
@@ -139,6 +150,12 @@ class RegionSync final : public regional::RegionCountsHandler {
   MonoTime died_counts_until_{};
   // The most doublings of each namespace since this process has evicted tuples that still matter.
   std::map<Tenant, uint32_t> widest_doublings_;
+  // What widened the bound, of each namespace in which this process has counted; and of the
+  // namespaces that it does not know.
+  std::map<Tenant, HeldCauses> held_;
+  HeldCauses rest_held_;
+  MonoTime complete_at_{};           // the region last knew all rows
+  std::optional<Instant> missed_at_;  // misses_rows() was last true
   std::atomic<bool> no_memory_{false};  // for a count of another region, since the last run
 
   mutable base::Mutex stats_mutex_;

@@ -1,10 +1,14 @@
 // What a process reports of its region: the heartbeat, the bound on over-admission, and statistics.
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -19,6 +23,8 @@ namespace {
 
 constexpr Millis kHeartbeatEvery{2000};
 constexpr Millis kHeartbeatRetry{500};
+constexpr Millis kHeldReportEvery{5000};
+static_assert(2 * kHeldReportEvery < kUnpublishedKept);
 constexpr size_t kCleanRows = 5000;
 constexpr Millis kBehindAfter{5000};  // without an import
 // Without an accepted write: two heartbeats, of which one failed.
@@ -69,6 +75,10 @@ void RegionSync::update_siblings(Instant now) {
   siblings_ = siblings;
 }
 
+bool RegionSync::origin_is_lost() const {
+  return region_->origin && !accepts_writes(region_->origin->reach());
+}
+
 // How many siblings may each admit another limit: while the processes of the region cannot exchange
 // counts through the origin, or cannot keep them.
 uint64_t RegionSync::diverging_siblings(Instant now) const {
@@ -89,16 +99,53 @@ uint64_t RegionSync::usual_ppm(uint32_t doublings) const {
          slack;
 }
 
+// Holds a cause of each namespace until the windows of the time `since` are over.
+template <typename Hold>
+void RegionSync::hold_all(Instant since, const Hold& hold) {
+  trigger_.windows().each(since.wall, [&](const Tenant& tenant, Nanos left) {
+    hold(held_[tenant], since.mono + left);
+  });
+  const Nanos left = trigger_.windows().rest_left(since.wall);
+  if (left > Nanos(0)) hold(rest_held_, since.mono + left);
+}
+
+// Remembers what widens the bound now. The other causes have a memory of their own.
+void RegionSync::hold_causes(Instant now) {
+  // Tuples are evaluated, and their windows known, a little after that.
+  if (missed_at_ && now.mono - missed_at_->mono <= kMaxInFlight) {
+    hold_all(*missed_at_, [](HeldCauses& held, MonoTime until) {
+      held.missed_until = std::max(held.missed_until, until);
+    });
+  }
+  const uint64_t diverging = origin_is_lost() ? diverging_siblings(now) : 0;
+  if (diverging > 0) {
+    hold_all(now, [&](HeldCauses& held, MonoTime until) { held.diverging.hold(diverging, until); });
+  }
+  if (!regions_.silent.empty()) {
+    hold_all(now, [&](HeldCauses& held, MonoTime until) {
+      for (const std::string& region : regions_.silent) {
+        held.silent[region] = std::max(held.silent[region], until);
+      }
+    });
+  }
+  for (const auto& [tenant, times] : regions_.doublings) {
+    const Nanos left = trigger_.windows().left(tenant, now.wall);
+    if (left > Nanos(0)) held_[tenant].doublings.hold(times, now.mono + left);
+  }
+  std::erase_if(held_, [&](const auto& each) { return each.second.is_over(now.mono); });
+}
+
 // The most that this region may have unpublished, as far as this process can tell. Counts that wait
-// too long or that the origin does not have count as a whole limit.
+// too long or that the origin does not have count as a whole limit. So does what the region admits
+// while it may not know what others have published.
 RegionSync::Report RegionSync::report(Instant now) {
   std::set<Tenant> late = trigger_.late(now);
   const bool evicts = tuples_->evicted.live_until() > now.wall;
   // Without an origin, what a former process had not published died with it.
   const bool lost_alone =
       mode_ == Mode::kAlone && (evicts || importer_.stats().former_rows_until > now.wall);
-  const uint64_t diverging = diverging_siblings(now) * kWholeLimit;
-  bool whole = skipped_live(now, Nanos(0)) || lost_alone ||
+  const uint64_t diverging = diverging_siblings(now);
+  bool whole = skipped_live(now, Nanos(0)) || lost_alone || misses_rows(now) ||
                tuples_->sketch.live_until() > now.wall || died_counts_until_ > now.mono ||
                diverging > 0;
   // Nobody evaluates an evicted tuple when the allowance shrinks again.
@@ -110,22 +157,39 @@ RegionSync::Report RegionSync::report(Instant now) {
   std::map<Tenant, uint32_t> tenants = widest_doublings_;
   Report report{.region = {.region = global_->shared.region(), .by_bridge = is_bridge(now)},
                 .usual = !whole && late.empty() && tenants == regions_.doublings};
+  bool all_late = false;
   if (is_bridge(now)) {
     publisher_.each_late_tenant(now.mono, kMaxInFlight,
                                 [&](const Tenant& tenant) { late.insert(tenant); });
-    whole = whole || (publisher_.is_full() && !late.empty());
+    all_late = publisher_.is_full() && !late.empty();
   }
-  if (mutated(Mutation::kWaitingNotExported)) late.clear();
-  for (const Tenant& tenant : late) tenants.try_emplace(tenant, 0);
-
-  const auto unpublished = [&](uint32_t doublings, bool waits) {
-    const uint64_t usual = usual_ppm(doublings);
-    return (whole || waits ? std::max(kWholeLimit, usual) : usual) + diverging;
+  if (mutated(Mutation::kWaitingNotExported)) late.clear(), all_late = false;
+  hold_late(now, late, all_late);
+  whole = whole || all_late;
+  report.urgent = !report.usual;
+  const auto by_this_process = [&](const HeldCauses& held) {
+    return held.by_this_process(now.mono);
   };
-  report.region.unpublished_ppm = unpublished(0, false);
+  report.usual = report.usual && !by_this_process(rest_held_) &&
+                 std::ranges::none_of(held_ | std::views::values, by_this_process);
+  for (const Tenant& tenant : late) tenants.try_emplace(tenant, 0);
+  for (const auto& [tenant, held] : held_) {
+    uint32_t& times = tenants[tenant];
+    times = std::max(times, static_cast<uint32_t>(held.doublings.at(now.mono)));
+  }
+
+  const auto unpublished = [&](uint32_t doublings, bool waits, const HeldCauses& held) {
+    const uint64_t usual = usual_ppm(doublings);
+    const uint64_t alone = std::max(diverging, held.diverging.at(now.mono));
+    const bool all = whole || waits || alone > 0 || held.waited(now.mono) || held.missed(now.mono);
+    return (all ? std::max(kWholeLimit, usual) : usual) + alone * kWholeLimit;
+  };
+  report.region.unpublished_ppm = unpublished(0, false, rest_held_);
   std::vector<NamespaceReport>& namespaces = report.region.namespaces;
   for (const auto& [tenant, doublings] : tenants) {
-    const uint64_t ppm = unpublished(doublings, late.contains(tenant));
+    const auto held = held_.find(tenant);
+    const uint64_t ppm = unpublished(doublings, late.contains(tenant),
+                                     held == held_.end() ? HeldCauses{} : held->second);
     if (ppm <= report.region.unpublished_ppm) continue;
     namespaces.push_back({.workspace = tenant.workspace, .ns = tenant.ns, .unpublished_ppm = ppm});
   }
@@ -137,6 +201,17 @@ RegionSync::Report RegionSync::report(Instant now) {
   return report;
 }
 
+void RegionSync::hold_late(Instant now, const std::set<Tenant>& late, bool all) {
+  const auto hold = [](HeldCauses& held, MonoTime until) {
+    held.waited_until = std::max(held.waited_until, until);
+  };
+  if (all) hold_all(now, hold);
+  for (const Tenant& tenant : late) {
+    const Nanos left = trigger_.windows().left(tenant, now.wall);
+    if (left > Nanos(0)) hold(held_[tenant], now.mono + left);
+  }
+}
+
 // The bridge reports for the region. Another process reports only what is worse than usual.
 void RegionSync::heartbeat(Instant now) {
   if (no_memory_.exchange(false, std::memory_order_relaxed)) trigger_.note_skipped(now.mono);
@@ -146,7 +221,9 @@ void RegionSync::heartbeat(Instant now) {
   // A higher value than reported goes out at once.
   if (is_worse(latest.region, reported_) && !heartbeat_.in_flight()) heartbeat_.next = now.mono;
   if (!heartbeat_.is_due(now.mono)) return;
-  heartbeat_.next = now.mono + kHeartbeatEvery;
+  // The ledger keeps a report for longer than this.
+  const bool held_only = !is_bridge(now) && !latest.urgent;
+  heartbeat_.next = now.mono + (held_only ? kHeldReportEvery : kHeartbeatEvery);
   reported_ = latest.region;
   global_->ledger->heartbeat(reported_, configured_rules_,
                              heartbeat_.call<LedgerFleet>(
@@ -156,7 +233,7 @@ void RegionSync::heartbeat(Instant now) {
                                      fleet_known_at_ = std::max(fleet_known_at_, fleet_updated_);
                                      importer_.note_ledger_time(fleet->now, heartbeat_.began(),
                                                                 when.mono);
-                                     update_fleet(*fleet);
+                                     update_fleet(when, *fleet);
                                    } else {
                                      ++heartbeat_errors_;
                                      heartbeat_.next = when.mono + kHeartbeatRetry;
@@ -164,7 +241,7 @@ void RegionSync::heartbeat(Instant now) {
                                  }));
 }
 
-void RegionSync::update_fleet(const LedgerFleet& fleet) {
+void RegionSync::update_fleet(Instant now, const LedgerFleet& fleet) {
   const bool one = mutated(Mutation::kRegionsUnderestimated);
   const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
   const SyncRules rules = with_valid_lease(fleet.rules);
@@ -174,21 +251,39 @@ void RegionSync::update_fleet(const LedgerFleet& fleet) {
   std::erase_if(others, [&](const LedgerRegion& region) {
     return region.region == global_->shared.region();
   });
-  // A silent region may have a whole limit unpublished.
-  for (LedgerRegion& region : others) {
+  regions_.silent.clear();
+  for (const LedgerRegion& region : others) {
     // Or if the clock of the ledger was set back.
     if (region.silent <= kSilentAfter && region.silent >= -kSilentAfter) continue;
-    region.unpublished_ppm = std::max(region.unpublished_ppm, kWholeLimit);
+    regions_.silent.insert(region.region);
   }
-  regions_.unpublished =
-      sum_of(others, [](const LedgerRegion& region) { return region.unpublished_ppm; });
-  regions_.wider.clear();
+  // A silent region may have a whole limit unpublished, and have admitted one.
+  const auto unpublished_of = [&](const HeldCauses& held, const LedgerRegion& region,
+                                  uint64_t reported) {
+    const bool was_silent =
+        regions_.silent.contains(region.region) || held.was_silent(region.region, now.mono);
+    return was_silent ? std::max(reported, kWholeLimit) : reported;
+  };
+  regions_.unpublished = sum_of(others, [&](const LedgerRegion& region) {
+    return unpublished_of(rest_held_, region, region.unpublished_ppm);
+  });
+  std::set<Tenant> tenants;
+  for (const auto& [tenant, held] : held_) {
+    if (!held.silent.empty()) tenants.insert(tenant);
+  }
   for (const LedgerRegion& region : others) {
     for (const NamespaceReport& each : region.namespaces) {
-      regions_.wider[{.workspace = each.workspace, .ns = each.ns}] = sum_of(
-          others,
-          [&](const LedgerRegion& other) { return other.unpublished_in(each.workspace, each.ns); });
+      tenants.insert({.workspace = each.workspace, .ns = each.ns});
     }
+  }
+  regions_.wider.clear();
+  for (const Tenant& tenant : tenants) {
+    const auto held = held_.find(tenant);
+    const HeldCauses& causes = held == held_.end() ? rest_held_ : held->second;
+    const Unpublished sum = sum_of(others, [&](const LedgerRegion& region) {
+      return unpublished_of(causes, region, region.unpublished_in(tenant.workspace, tenant.ns));
+    });
+    if (sum != regions_.unpublished) regions_.wider[tenant] = sum;
   }
   keep_widest(regions_);
 }
@@ -248,12 +343,7 @@ void RegionSync::update_stats(Instant now) {
                   .rules_differ = regions_.count > 0 && regions_.rules != configured_rules_,
                   .ready = regions_.complete,
                   .bridge = is_bridge(now)};
-  stats.bound = bound(now, regions_.unpublished);
-  for (const auto& [tenant, others] : regions_.wider) {
-    const double wider = bound(now, others);
-    if (wider <= stats.bound) continue;
-    stats.wider_bounds.push_back({.workspace = tenant.workspace, .ns = tenant.ns, .bound = wider});
-  }
+  update_bounds(now, stats);
   {
     const base::MutexLock lock(global_->shared.mutex());
     stats.keys = global_->shared.size();
@@ -278,25 +368,91 @@ bool RegionSync::skipped_live(Instant now, Nanos after) const {
   return skipped.cells > 0 && now.mono - skipped.at < 2 * Nanos(trigger_.longest_window()) + after;
 }
 
+// Whether this process has heard nothing of the other regions for so long that it may admit what it
+// should deny. Shorter gaps are in flight.
+bool RegionSync::misses_rows(Instant now) const {
+  const Nanos most = kMaxInFlight + Nanos(regions_.rules.import_every);
+  return now.mono - imported_at_ > most || now.mono - complete_at_ > most ||
+         now.mono - fleet_known_at_ > kSilentAfter;
+}
+
 // Whether other regions may have published counts that this process does not know, or may have more
 // unpublished than it knows.
 bool RegionSync::may_miss_counts(Instant now) const {
-  return now.mono - imported_at_ > kMaxInFlight + Nanos(regions_.rules.import_every) ||
-         now.mono - fleet_known_at_ > kSilentAfter || stale_at_ < tuples_->table.slots() ||
+  return misses_rows(now) || stale_at_ < tuples_->table.slots() ||
          skipped_live(now, regions_.rules.lease) || importer_.stats().no_room_until > now.wall ||
          tuples_->sketch.live_until() > now.wall;
 }
 
 // The most that may be admitted, as a multiple of a limit, plus the counts in flight, where the
 // other regions have this much unpublished. If no region knows of another, each region, or each of
-// its processes, admits a limit.
-double RegionSync::bound(Instant now, const Unpublished& others) const {
-  if (!regions_.complete || regions_.count == 0) return std::numeric_limits<double>::infinity();
-  const double slack = 1 + regions_.rules.slack_permille / 1e3;
-  const auto diverging = static_cast<double>(diverging_siblings(now));
-  const double most = std::max(1 + static_cast<double>(others.max_ppm) / 1e6, slack) + diverging;
-  if (may_miss_counts(now)) return most;
-  return std::min(slack + static_cast<double>(others.ppm) / 1e6 + diverging, most);
+// its processes, admits a limit. docs/ledger.md derives the bounds of states.
+NamespaceBound RegionSync::bounds(Instant now, const Tenant& tenant, const Unpublished& others,
+                                  const HeldCauses& held) const {
+  NamespaceBound bound{.workspace = tenant.workspace, .ns = tenant.ns};
+  if (!regions_.complete || regions_.count == 0) {
+    bound.bound = bound.backlog_bound = bound.log_bound = std::numeric_limits<double>::infinity();
+    return bound;
+  }
+  const double slack = regions_.rules.slack_permille / 1e3;
+  const auto diverging =
+      static_cast<double>(std::max(diverging_siblings(now), held.diverging.at(now.mono)));
+  const double unpublished = static_cast<double>(others.ppm) / 1e6;
+  const double alone = static_cast<double>(others.max_ppm) / 1e6;  // what others admit alone
+  const bool missed = may_miss_counts(now) || held.missed(now.mono);
+  const auto of = [&](double known, double unknown) {
+    return missed ? unknown : std::min(known, unknown);
+  };
+  bound.bound = of(1 + slack + unpublished, std::max(1 + alone, 1 + slack)) + diverging;
+  // By allowances a region admits a quarter more. It leaves something unpublished in each of the
+  // two usage windows that a burst or a duration touches. A region alone also refills.
+  constexpr double kOwn = 1.25;
+  const double hidden = 2 * (slack + unpublished);
+  bound.backlog_bound = of(kOwn + hidden + (kOwn - 1) * std::floor(unpublished),
+                           kOwn + (kOwn + 1) * alone) +
+                        2 * diverging;
+  // A ring and a log count the last usage window in full, and the publish rule does not.
+  const auto regions = static_cast<double>(regions_.count);
+  const double early = std::max(0.0, (regions - 1) * (1 + slack) / regions - slack);
+  bound.log_bound = of(kOwn + early + hidden, kOwn + kOwn * alone) + kOwn * diverging;
+  return bound;
+}
+
+void RegionSync::update_bounds(Instant now, SyncStats& stats) const {
+  NamespaceBound rest = bounds(now, {}, regions_.unpublished, rest_held_);
+  std::map<Tenant, NamespaceBound> wider;
+  const auto add = [&](const Tenant& tenant) {
+    const auto others = regions_.wider.find(tenant);
+    const auto held = held_.find(tenant);
+    wider.try_emplace(
+        tenant, bounds(now, tenant,
+                       others == regions_.wider.end() ? regions_.unpublished : others->second,
+                       held == held_.end() ? rest_held_ : held->second));
+  };
+  for (const auto& [tenant, others] : regions_.wider) add(tenant);
+  for (const auto& [tenant, held] : held_) add(tenant);
+  std::vector<NamespaceBound>& listed = stats.wider_bounds;
+  for (auto& [tenant, each] : wider) listed.push_back(std::move(each));
+  const auto list_wider = [&] {
+    std::erase_if(listed, [&](const NamespaceBound& each) {
+      return each.bound <= rest.bound && each.backlog_bound <= rest.backlog_bound &&
+             each.log_bound <= rest.log_bound;
+    });
+  };
+  list_wider();
+  if (listed.size() > kMaxReportedNamespaces) {
+    std::ranges::stable_sort(listed, std::ranges::greater{}, &NamespaceBound::backlog_bound);
+    for (size_t i = kMaxReportedNamespaces; i < listed.size(); ++i) {
+      rest.bound = std::max(rest.bound, listed[i].bound);
+      rest.backlog_bound = std::max(rest.backlog_bound, listed[i].backlog_bound);
+      rest.log_bound = std::max(rest.log_bound, listed[i].log_bound);
+    }
+    listed.resize(kMaxReportedNamespaces);
+    list_wider();
+  }
+  stats.bound = rest.bound;
+  stats.backlog_bound = rest.backlog_bound;
+  stats.log_bound = rest.log_bound;
 }
 
 SyncStats RegionSync::stats() const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "weir/ledger.h"
@@ -35,6 +36,7 @@ struct Regions {
   FeedPosition own{};  // the last batch of our own feed that is known
   // How often the row budget has doubled the allowance of a namespace; 0 is left out.
   std::map<Tenant, uint32_t> doublings = {};
+  std::set<std::string> silent = {};  // the other regions that send no heartbeat
   friend bool operator==(const Regions&, const Regions&) = default;
 
   [[nodiscard]] uint32_t doublings_of(const Tenant& tenant) const {

@@ -14,11 +14,6 @@ namespace {
 constexpr char kSeparator = '\x1f';
 constexpr uint64_t kShortest = 1024;  // ms
 
-bool is_usage_width(Millis duration) {
-  const auto power = static_cast<uint64_t>(duration.count() - 1);
-  return power >= kShortest && std::has_single_bit(power);
-}
-
 // What follows the identifier of the counted tuple: its class, and its duration in ms.
 struct Suffix {
   size_t begin = 0;
@@ -44,6 +39,11 @@ std::optional<Suffix> suffix_of(std::string_view identifier) {
 }
 
 }  // namespace
+
+bool is_usage_width(Millis duration) {
+  const auto power = static_cast<uint64_t>(duration.count() - 1);
+  return power >= kShortest && std::has_single_bit(power);
+}
 
 Millis usage_width(Millis horizon) {
   if (mutated(Mutation::kUsageWindowShort)) horizon /= 8;

@@ -22,7 +22,10 @@ namespace weir::memory {
 // A window in which all that counts now, for `horizon`, fits.
 [[nodiscard]] Millis usage_width(Millis horizon);
 
-// None: the identifier is too long.
+// Whether windows of this length are those of usage tuples.
+[[nodiscard]] bool is_usage_width(Millis duration);
+
+// None: the identifier is too long, or the counts of the namespace stay in the region.
 [[nodiscard]] std::optional<TupleKey> usage_key(const TupleKey& counted, Millis horizon,
                                                 const base::KeyedHash& hash);
 // The tuple that a usage tuple counts; none: `tuple` is not one.

@@ -180,9 +180,15 @@ constexpr MetricInfo kTable[] = {
     {kRegions, kSync, kGauge, "weir_regions", "regions", "", "Regions that share the ledger.",
      "SyncStats::regions"},
     {kBoundRatio, kSync, kGauge, "weir_bound_ratio", "limits", "workspace, namespace",
-     "The bound of admissions in all regions, as a multiple of the limit, without requests in "
-     "flight; with labels for namespaces with a wider bound, 16 at most.",
+     "The bound of admissions in all regions in one window of fixed_window or sliding_window, as a "
+     "multiple of the limit, without requests in flight; with labels for namespaces with a wider "
+     "bound, 16 at most.",
      "SyncStats::bound, wider_bounds"},
+    {kStateBoundRatio, kSync, kGauge, "weir_state_bound_ratio", "limits or bursts",
+     "algorithm, workspace, namespace",
+     "The same for the other algorithms: sliding_window_strict, sliding_log in a time shorter than "
+     "the duration; gcra, token_bucket in bursts, above rate x time.",
+     "SyncStats::backlog_bound, log_bound, wider_bounds"},
 };
 
 constexpr bool is_in_order() {

@@ -107,6 +107,7 @@ enum class Metric : uint8_t {
   kLedgerRulesDiffer,
   kRegions,
   kBoundRatio,
+  kStateBoundRatio,
 
   kCount,
 };

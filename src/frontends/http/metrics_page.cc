@@ -184,6 +184,17 @@ void write_sync(Page& page, const SyncStats& stats) {
     page.sample_ratio(each.bound,
                       braced({label("workspace", each.workspace), label("namespace", each.ns)}));
   }
+  page.begin(Metric::kStateBoundRatio);
+  constexpr Algorithm kStates[] = {Algorithm::kGcra, Algorithm::kTokenBucket,
+                                   Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog};
+  for (const Algorithm algorithm : kStates) {
+    const std::string name = label("algorithm", to_string(algorithm));
+    page.sample_ratio(stats.bound_of({}, {}, algorithm), braced({name}));
+    for (const NamespaceBound& each : stats.wider_bounds) {
+      page.sample_ratio(each.of(algorithm), braced({name, label("workspace", each.workspace),
+                                                    label("namespace", each.ns)}));
+    }
+  }
 }
 
 void write_memory(Page& page, const LimiterStats& stats) {

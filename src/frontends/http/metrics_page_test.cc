@@ -97,6 +97,9 @@ TEST(MetricsPage, HasExactlyTheMetricsAndLabelsOfTheTable) {
   // Only namespaces with a wider bound have labels.
   EXPECT_EQ(all.at("weir_bound_ratio"), (std::set<std::string>{"workspace", "namespace"}));
   all.at("weir_bound_ratio").clear();
+  EXPECT_EQ(all.at("weir_state_bound_ratio"),
+            (std::set<std::string>{"algorithm", "workspace", "namespace"}));
+  all.at("weir_state_bound_ratio") = {"algorithm"};
   EXPECT_EQ(families(page(fixture)), all);
 }
 
@@ -113,6 +116,31 @@ TEST(MetricsPage, HasTheBoundOfEachNamespaceThatHasAWiderOne) {
                 "weir_bound_ratio{workspace=\"acme\",namespace=\"login\"} 2.100000\n"
                 "weir_bound_ratio{workspace=\"\",namespace=\"a\\\\x5cb\\\"c\\\\x0a\\\\xe9\"} "
                 "3.000000\n"));
+}
+
+TEST(MetricsPage, HasTheBoundOfEachAlgorithmWhoseStateAnOriginKeeps) {
+  SyncStats stats;
+  stats.bound = 1.35;
+  stats.backlog_bound = 1.95;
+  stats.log_bound = 2.4;
+  stats.wider_bounds = {{.workspace = "acme",
+                         .ns = "login",
+                         .bound = 2,
+                         .backlog_bound = 3.5,
+                         .log_bound = 2.5}};
+  Bytes out;
+  write_sync_metrics(stats, out);
+  const std::string text(out.unread());
+  const auto samples_of = [](const std::string& name, const std::string& bound,
+                             const std::string& wider) {
+    const std::string algorithm = "weir_state_bound_ratio{algorithm=\"" + name + "\"";
+    return algorithm + "} " + bound + "\n" + algorithm +
+           ",workspace=\"acme\",namespace=\"login\"} " + wider + "\n";
+  };
+  EXPECT_THAT(text, HasSubstr(samples_of("gcra", "1.950000", "3.500000")));
+  EXPECT_THAT(text, HasSubstr(samples_of("token_bucket", "1.950000", "3.500000")));
+  EXPECT_THAT(text, HasSubstr(samples_of("sliding_window_strict", "2.400000", "2.500000")));
+  EXPECT_THAT(text, HasSubstr(samples_of("sliding_log", "2.400000", "2.500000")));
 }
 
 TEST(MetricsPage, CountsDecisionsByFrontendOutcomeAndBasis) {
