@@ -93,7 +93,8 @@ Query Batch::query_up_to(const Group& group, size_t i) const {
 
 bool Batch::charge(const Group& group) {
   const RequestContext& first = contexts_[order_[group.begin]];
-  if (first.cell_class() != CellClass::kWindow && is_answered(group)) return true;
+  const bool has_cells = first.cell_class() == CellClass::kWindow && !first.is_apart;
+  if (!has_cells && is_answered(group)) return true;
   if (query_up_to(group, group.end - 1).ask.cost == 0) return peek(group);
   bool decided = false;
   const auto result = decider_.with_tuple(first, [&](const Tuple& tuple) {
@@ -215,6 +216,10 @@ CellDecision Batch::charge_in_sketch(const Group& group) {
   CellDecision result;
   for (size_t i = group.begin; i < group.end; ++i) {
     const RequestContext& context = contexts_[order_[i]];
+    if (is_answered(order_[i])) {
+      result = results_[order_[i]];
+      continue;
+    }
     result = decider_.decide_in_sketch(context, Effect::kConsume);
     results_[order_[i]] = result;
     if (is_denied(result)) {
@@ -319,7 +324,8 @@ void Batch::report_denial() {
     for (size_t i = group.begin; i < group.end; ++i) {
       RequestContext context = contexts_[order_[i]];
       // Only the origin knows.
-      if (context.cell_class() != CellClass::kWindow && is_answered(order_[i])) continue;
+      const bool has_cells = context.cell_class() == CellClass::kWindow && !context.is_apart;
+      if (!has_cells && is_answered(order_[i])) continue;
       context.query = query_up_to(group, i);
       const auto known = decider_.peek(context);
       CellDecision& result = results_[order_[i]];

@@ -15,9 +15,10 @@ using regional::ReadRequirement;
 
 namespace {
 
-// Whether the origin keeps the whole state of an item that it is asked for.
+// Whether only the origin has the state of an item that it is asked for: this process cannot take
+// back what the origin has charged.
 bool is_exact(const RequestContext& context) {
-  return context.cell_class() != memory::CellClass::kWindow;
+  return context.cell_class() != memory::CellClass::kWindow || context.is_apart;
 }
 
 bool names_past(std::span<const Request> requests) {

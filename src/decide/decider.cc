@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/wide.h"
 #include "memory/backlog_cell.h"
 #include "memory/lifecycle.h"
 #include "memory/log_cell.h"
@@ -180,10 +181,20 @@ CellDecision Decider::decide_in_sketch(const RequestContext& context, Effect eff
   if (!tuples.table.has_memory_for(context.key, context.query)) {
     state_.counters->add(Stat::kNoMemory);
   }
+  const Count evicted = tuples.evicted_count(context.key, context.query);
+  memory::Query query = context.query;
+  // The bound is on what was accepted since, the sketch adds the rest.
+  if (query.bound.is_set()) {
+    query.ask.capacity =
+        std::min(query.ask.capacity, base::saturating_add(query.bound.most, evicted));
+  }
   CellDecision result =
-      tuples.sketch.decide(tuples.sketch_subject(context.key), context.query, effect,
-                           tuples.evicted_count(context.key, context.query));
+      tuples.sketch.decide(tuples.sketch_subject(context.key), query, effect, evicted);
   result.approximate = true;
+  if (result.decision.admitted() || query.ask.capacity == context.query.ask.capacity) return result;
+  if (query.ask.cost > context.query.ask.capacity) return result;
+  result.decision.outcome = Outcome::kDenied;
+  result.decision.retry_at = query.now + std::max(query.bound.retry_after, Millis(1));
   return result;
 }
 

@@ -41,6 +41,8 @@ struct RequestContext {
   bool denied_by_loss = false;
   bool unknown_to_origin = false;  // it will not learn of the request from a call
   bool asks_origin = false;        // unless this process can decide it; see Engine::ask()
+  // Of a window: the table has no place for the tuple, so the origin decides by its own counts.
+  bool is_apart = false;
   std::optional<Count> undivided_capacity{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }

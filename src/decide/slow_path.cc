@@ -249,8 +249,12 @@ ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waitin
     return result;
   };
   if (context.query.ask.cost > 0) {
-    // The table is full: the sketch decides, and a read would not change that.
-    if (!decider_.with_tuple(context, evaluate)) return ReadRequirement::kNothing;
+    if (!decider_.with_tuple(context, evaluate)) {
+      // The table is full. The counts of a read would have no place, so the sketch decides; but the
+      // origin can decide by its own counts.
+      if (!asks) return ReadRequirement::kNothing;
+      context.is_apart = true;
+    }
   } else {
     const epoch::Guard guard;
     if (const memory::Tuple tuple = state_.tuples->table.find(context.key)) evaluate(tuple);
@@ -419,6 +423,7 @@ Basis Engine::basis_after_read(const regional::ReadResult& read, RequestContext&
 // was not read, or its read failed. A peek that used the counts read needs no tuple.
 bool Engine::is_unread(const RequestContext& context) const {
   if (!state_.tuples->has_origin() || context.cell_class() != CellClass::kWindow) return false;
+  if (context.is_apart) return false;
   const epoch::Guard guard;
   const memory::Tuple tuple = state_.tuples->table.find(context.key);
   if (!tuple || !state_.tuples->is_current(tuple, context.query)) {

@@ -337,6 +337,13 @@ void RegionSync::merge(Instant now, const TupleChange& change) {
   region_->note_foreign(*tuples_, tuple);
 }
 
+regional::RegionTotals RegionSync::totals_of(const std::vector<RegionCount>& counts,
+                                             int64_t sequence) const {
+  const LedgerTotals totals = global::totals_of(counts, global_->shared.region(), sequence);
+  return {.foreign = {.current = totals.current.foreign, .previous = totals.last.foreign},
+          .own = {.current = totals.current.own_region, .previous = totals.last.own_region}};
+}
+
 void RegionSync::merge_regions(const Tuple& tuple, const std::vector<RegionCount>& counts) {
   const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), tuples_->hash);
   const auto merged = global_->shared.merge(tuples_->clock.now().wall, tuple, key, counts);

@@ -49,6 +49,8 @@ class RegionSync final : public regional::RegionCountsHandler {
     trigger_.inspect(now, visit);
   }
 
+  [[nodiscard]] regional::RegionTotals totals_of(const std::vector<RegionCount>& counts,
+                                                 int64_t sequence) const override;
   void merge_regions(const memory::Tuple& tuple, const std::vector<RegionCount>& counts) override;
 
  private:

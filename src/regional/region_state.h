@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/windows.h"
 #include "base/atomic.h"
 #include "base/mutex.h"
 #include "memory/dirty_list.h"
@@ -36,10 +37,18 @@ struct DueCell {
   Due due = Due::kNow;
 };
 
+// The counts of one tuple in two windows, as the ledger has them.
+struct RegionTotals {
+  algorithms::WindowCounts foreign;  // of the other regions
+  algorithms::WindowCounts own;      // a lower bound of the count of this region
+};
+
 // Takes what a read of the origin returned of the other regions.
 class RegionCountsHandler {
  public:
   virtual ~RegionCountsHandler() = default;
+  [[nodiscard]] virtual RegionTotals totals_of(const std::vector<RegionCount>& counts,
+                                               int64_t sequence) const = 0;
   // Before the tuple is decided; the caller holds an epoch guard. Safe from any thread.
   virtual void merge_regions(const memory::Tuple& tuple,
                              const std::vector<RegionCount>& counts) = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,9 @@ struct Steps::Ask {
   size_t entry = 0;
   memory::Query query{};
   int rounds = 0;
+  // Of a window without a tuple, with a ledger: what a step has read of the regions.
+  std::optional<RegionTotals> regions{};
+  int64_t regions_at = 0;  // the window of that
 };
 
 // The callers whose last result has come. They are called after the end of the scope, in order: the
@@ -83,6 +87,8 @@ struct Steps::Flight {
   Conversion conversion;    // that; told by a call of its own, before this one
   uint64_t conversion_call = 0;
   bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
+  bool is_apart = false;    // a step of a window that has no tuple; see prepare_apart()
+  RegionTotals regions;     // of such a step, as sent
   // The call to the origin has returned. Until then, a reply comes from within the call. Relaxed:
   // see go_on().
   base::Atomic<bool> sent{false};

@@ -25,6 +25,8 @@ namespace {
 constexpr size_t kMostAsks = 256;
 // How often a request may be asked for again because a new window began or counts were missing.
 constexpr int kMostRounds = 4;
+// The generations of steps without a tuple begin here. Those of tuples have 26 bits.
+constexpr uint64_t kApart = uint64_t{1} << 32;
 
 }  // namespace
 
@@ -188,14 +190,17 @@ void Steps::launch(const std::vector<FlightPtr>& flights) {
   for (const FlightPtr& flight : sent) flight->sent.store(true, std::memory_order_relaxed);
 }
 
-// Describes the tuple to the origin. False: the tuple is not in the table any more, or the step was
-// ended because this thread did not run for longer than a request waits.
+// Describes the tuple to the origin. False: the tuple is not of the present, or the step was ended
+// because this thread did not run for longer than a request waits.
 bool Steps::prepare(Flight& flight, CellStep& step) {
   const base::MutexLock lock(shard_of(flight.key).mutex);
   if (flight.ended) return false;
   const epoch::Guard guard;
   const Tuple tuple = tuples_->table.find(flight.key);
-  if (!tuple) return false;
+  if (!tuple) {
+    prepare_apart(flight, step);
+    return true;
+  }
   const WindowCells cells(tuple);
   const Millis duration = flight.key.header().duration();
   algorithms::Position at = algorithms::position_of(flight.began.wall, duration);
@@ -225,11 +230,23 @@ bool Steps::prepare(Flight& flight, CellStep& step) {
           .due = Due::kNever,
           .with_regions = needs_regions,
           .asks = {}};
+  const Count wanted = add_asks(flight, step);
+  flight.number = tuples_->uncertain.add(tuple, at.sequence, wanted, flight.began.mono);
+  // The bridge evaluates the publish rule, even if this process ends before it does.
+  const bool may_change_rule = step.own == 0 || cells.watch_seq_cst().reached_by(
+                                                    cells.counted_seq_cst(at.sequence) + wanted);
+  if (region_->reads_regions && wanted > 0 && may_change_rule) step.due = Due::kRule;
+  return true;
+}
+
+// Returns the sum of the costs.
+Count Steps::add_asks(Flight& flight, CellStep& step) {
+  const algorithms::Position& at = flight.at;
   Count wanted = 0;
   for (Ask& ask : flight.asks) {
     // Decided at the time of its arrival, or at the start of the window that has begun since. If
     // its windows are over or the clock was set back: at the present.
-    const int64_t ago = at.sequence - algorithms::position_of(ask.query.now, duration).sequence;
+    const int64_t ago = at.sequence - algorithms::position_of(ask.query.now, at.width).sequence;
     if (ago != 0) ask.query.now = at.start() + (ago == 1 ? Millis(0) : at.offset);
     if (flight.only_reads) continue;
     const bool sliding = ask.query.algorithm == Algorithm::kSlidingWindow;
@@ -239,12 +256,36 @@ bool Steps::prepare(Flight& flight, CellStep& step) {
          .limit = ask.query.ask.capacity,
          .rest = sliding ? std::min(at.end() - ask.query.now, at.width) : Millis(0)});
   }
-  flight.number = tuples_->uncertain.add(tuple, at.sequence, wanted, flight.began.mono);
-  // The bridge evaluates the publish rule, even if this process ends before it does.
-  const bool may_change_rule = step.own == 0 || cells.watch_seq_cst().reached_by(
-                                                    cells.counted_seq_cst(at.sequence) + wanted);
-  if (region_->reads_regions && wanted > 0 && may_change_rule) step.due = Due::kRule;
-  return true;
+  return wanted;
+}
+
+// The same without a tuple. The component is that of a tuple which was created for this step and
+// evicted after it, so that a step that is sent again grants the same again.
+void Steps::prepare_apart(Flight& flight, CellStep& step) {
+  flight.is_apart = true;
+  flight.at = algorithms::position_of(flight.began.wall, flight.key.header().duration());
+  flight.generation = kApart + apart_.fetch_add(1, std::memory_order_relaxed);
+  const Ask& first = flight.asks.front();
+  const bool knows_regions = first.regions && first.regions_at == flight.at.sequence;
+  if (knows_regions) flight.regions = *first.regions;
+  flight.only_reads = region_->reads_regions && !knows_regions && first.rounds < kMostRounds / 2;
+  step = {.cell = {flight.tuple, flight.at.sequence},
+          .writer = region_->component(flight.generation),
+          .siblings = flight.regions.own.current,
+          .siblings_last = flight.regions.own.previous,
+          .foreign = flight.regions.foreign.current,
+          .foreign_last = flight.regions.foreign.previous,
+          .duration = flight.at.width,
+          .expires_at = flight.at.end() + flight.at.width,
+          .with_regions = flight.only_reads,
+          .asks = {}};
+  const Count wanted = add_asks(flight, step);
+  if (!region_->reads_regions || wanted == 0) return;
+  // The bridge evaluates the publish rule: this process will not.
+  for (const Ask& ask : flight.asks) {
+    step.limit_seen = memory::smaller_limit(step.limit_seen, ask.query.limit);
+  }
+  step.due = Due::kRule;
 }
 
 void Steps::expire(const WaiterPtr& waiter) {
@@ -414,6 +455,7 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
     }
     return false;
   };
+  if (flight.is_apart) return decide_apart(flight, asks, totals, finished);
   const epoch::Guard guard;
   const Tuple tuple = tuples_->table.find(flight.key);
   if (!merge(flight, tuple, totals)) return answer_all(StepResult::Status::kMoved);
@@ -447,6 +489,65 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
                     {.status = StepResult::Status::kDecided, .decision = result});
   }
   if (cells.has_unacked(sequence)) region_->mark_dirty(tuple);
+  return any_refused;
+}
+
+// The same without a tuple, by the counts of the reply. What the origin granted and nobody waits
+// for stays charged there.
+bool Steps::decide_apart(const Flight& flight, std::vector<Ask>& asks, const StepTotals& totals,
+                         Finished& finished) const {
+  const int64_t sequence = flight.at.sequence;
+  const Component writer = region_->component(flight.generation);
+  // So that the components of a cell do not grow in number with the requests.
+  if (totals.current.mine > 0 && totals.current.siblings > 0) {
+    region_->origin->retire({{.cell = {flight.tuple, sequence}, .writer = writer}},
+                            [](const auto&) {});
+  }
+  RegionTotals regions = flight.regions;
+  if (totals.current.regions != nullptr) {
+    if (const auto handler = region_->region_counts.lock()) {
+      regions = handler->totals_of(*totals.current.regions, sequence);
+    }
+  }
+  Count used = std::max(totals.current.siblings, regions.own.current);
+  const Count last =
+      std::max(base::saturating_add(totals.last.siblings, totals.last.mine), regions.own.previous);
+  bool any_refused = false;
+  for (size_t i = 0; i < asks.size(); ++i) {
+    Ask& ask = asks[i];
+    const memory::Query& query = ask.query;
+    const bool granted = i < totals.granted.size() && totals.granted[i];
+    const auto at = algorithms::position_of(query.now, flight.at.width);
+    const algorithms::WindowCounts counts{
+        .current = base::saturating_add(used, regions.foreign.current),
+        .previous = base::saturating_add(last, regions.foreign.previous)};
+    const bool sliding = query.algorithm == Algorithm::kSlidingWindow;
+    CellDecision result{.sequence = sequence};
+    result.decision = sliding ? algorithms::decide_sliding(at, counts, query.ask)
+                              : algorithms::decide_fixed(at, counts, query.ask);
+    result.evidence = {.siblings = used,
+                       .foreign = regions.foreign.current,
+                       .previous = sliding ? algorithms::carried_over(at, counts.previous) : 0};
+    if (granted) used = base::saturating_add(used, query.ask.cost);
+    if (ask.waiter == nullptr) continue;
+    const bool must_ask_again =
+        flight.only_reads || (!granted && query.ask.cost > 0 && result.decision.admitted());
+    if (must_ask_again) {
+      ask.regions = regions;
+      ask.regions_at = sequence;
+      if (++ask.rounds < kMostRounds) continue;
+      finished.answer(std::exchange(ask, {}), {.status = StepResult::Status::kLate});
+      continue;
+    }
+    if (!result.decision.admitted()) {
+      any_refused = true;
+    } else if (query.ask.cost > 0) {
+      // While the origin is lost, this is all that the process knows of them.
+      tuples_->evicted.add(tuples_->sketch_subject(flight.key), query);
+    }
+    finished.answer(std::exchange(ask, {}),
+                    {.status = StepResult::Status::kDecided, .decision = result});
+  }
   return any_refused;
 }
 

@@ -9,6 +9,9 @@
 // tuple in the table. Such a call is repeated if its reply is missing: the origin remembers what it
 // granted. If nobody waits any more, the grant stays charged there.
 //
+// If the table has no place for the tuple of a window, the origin decides by its own counts. Such a
+// step writes a component of its own, since nothing here would remember a shared one.
+//
 // While the origin refuses requests on a tuple, steps are kPace apart: a process takes at most 50
 // of them a second.
 //
@@ -44,9 +47,11 @@ struct StepRequest {
 
 struct StepResult {
   enum class Status : uint8_t {
-    kDecided,  // by the origin; an admitted cost of a window was charged in the table, too
-    kLate,     // the deadline passed
-    kMoved,    // the tuple was removed meanwhile
+    // By the origin. An admitted cost of a window was charged in the table, too; if there is no
+    // tuple, the decision has no generation.
+    kDecided,
+    kLate,   // the deadline passed
+    kMoved,  // the tuple was removed while its step was in flight
   };
   Status status = Status::kLate;
   memory::CellDecision decision{};
@@ -64,8 +69,8 @@ class Steps : public std::enable_shared_from_this<Steps> {
   Steps(const Steps&) = delete;
   Steps& operator=(const Steps&) = delete;
 
-  // Asks for all requests, then calls `done` on `home` with one result for each, in order. Tuples
-  // of windows are in the table; the keys need not outlive the call.
+  // Asks for all requests, then calls `done` on `home` with one result for each, in order. The keys
+  // need not outlive the call.
   void ask(Instant now, const std::vector<StepRequest>& requests, Executor& home,
            UniqueFunction<void(const std::vector<StepResult>&)> done);
 
@@ -100,6 +105,8 @@ class Steps : public std::enable_shared_from_this<Steps> {
   void launch(const std::vector<FlightPtr>& flights);
   void resume(const memory::TupleKey& key, Instant now);
   [[nodiscard]] bool prepare(Flight& flight, CellStep& step);
+  void prepare_apart(Flight& flight, CellStep& step);
+  [[nodiscard]] static Count add_asks(Flight& flight, CellStep& step);
   void expire(const WaiterPtr& waiter);
   void on_reply(const std::vector<FlightPtr>& flights, Result<std::vector<StepTotals>> totals);
   void land(const FlightPtr& flight, const StepTotals& totals);
@@ -120,6 +127,8 @@ class Steps : public std::enable_shared_from_this<Steps> {
                            const StepTotals& totals) const;
   [[nodiscard]] bool decide(const Flight& flight, std::vector<Ask>& asks, const StepTotals& totals,
                             Finished& finished) const;
+  [[nodiscard]] bool decide_apart(const Flight& flight, std::vector<Ask>& asks,
+                                  const StepTotals& totals, Finished& finished) const;
   [[nodiscard]] memory::CellDecision charge(const memory::Tuple& tuple, const Ask& ask,
                                             memory::Effect effect) const;
 
@@ -128,6 +137,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
   const std::shared_ptr<memory::PublishWatch> publish_watch_;
   const std::shared_ptr<telemetry::LimiterCounters> counters_;
   base::Atomic<uint64_t> exact_calls_{0};  // numbers them: relaxed
+  base::Atomic<uint64_t> apart_{0};        // steps without a tuple, numbers them: relaxed
   base::Atomic<size_t> tells_{0};          // in flight: relaxed
   std::array<Shard, kShards> shards_;
 };
