@@ -233,7 +233,7 @@ class Door final : public RegionalOrigin, public StepStore {
 // Three processes whose tables are full of tuples at their limits, with one origin.
 class RegionFlood : public ::testing::Test {
  protected:
-  static constexpr int kPlaces = 200;
+  static constexpr int kPlaces = 64;
   static constexpr size_t kEngines = 3;
   static constexpr Count kLimit = 100;
   static constexpr std::pair<Algorithm, Consistency> kCases[] = {
