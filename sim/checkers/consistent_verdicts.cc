@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/wide.h"
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
 
@@ -58,15 +59,31 @@ class ConsistentVerdicts final : public RegionChecker {
       const int64_t start = record.cell().sequence * width;
       const int64_t at = std::max(record.decided_at().time_since_epoch().count(), start);
       const auto rest = static_cast<Count>(start + width - at);
-      const Count previous =
-          (cell.own + cell.siblings + cell.foreign) * rest / static_cast<Count>(width);
-      const Count weighed = record.algorithm == Algorithm::kSlidingWindow ? previous : 0;
-      if (evidence.previous != weighed) {
+      const auto weigh = [&](Count count) {
+        const bool sliding = record.algorithm == Algorithm::kSlidingWindow;
+        return sliding ? count * rest / static_cast<Count>(width) : Count{0};
+      };
+      const Count known = cell.own + cell.siblings + cell.foreign;
+      const Count weighed = weigh(known);
+      // A denial by the origin may also count what it granted to requests that did not wait.
+      const bool by_origin =
+          !record.verdict.admitted() && record.verdict.basis == Basis::kRefreshed;
+      const Count most = by_origin ? weigh(known + unused_grants(view, node, cell)) : weighed;
+      if (evidence.previous != weighed && evidence.previous != most) {
         return "the verdict counts " + std::to_string(evidence.previous) +
                " of the previous window, the correct count is " + std::to_string(weighed);
       }
     }
     return {};
+  }
+
+ private:
+  static Count unused_grants(const RegionView& view, const NodeView& node,
+                             const decide::CellView& cell) {
+    const auto components = view.origin.components({cell.tuple, cell.sequence});
+    const auto mine =
+        components.find({.incarnation = node.incarnation, .generation = cell.generation});
+    return mine == components.end() ? 0 : base::saturating_sub(mine->second, cell.own);
   }
 };
 

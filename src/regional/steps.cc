@@ -467,12 +467,12 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
     Ask& ask = asks[i];
     if (ask.waiter == nullptr) continue;
     const bool granted = !flight.only_reads && i < totals.granted.size() && totals.granted[i];
-    const CellDecision result =
-        flight.only_reads || cells.newest() != sequence
-            ? CellDecision{.status = memory::DecisionStatus::kRetry}
-            : charge(tuple, ask, granted ? Effect::kConsume : Effect::kPeek);
+    CellDecision result = flight.only_reads || cells.newest() != sequence
+                              ? CellDecision{.status = memory::DecisionStatus::kRetry}
+                              : charge(tuple, ask, granted ? Effect::kConsume : Effect::kPeek);
     const bool decided =
         result.status == memory::DecisionStatus::kDecided && result.sequence == sequence;
+    if (decided && !granted) count_unused_grants(tuple, flight, totals, ask.query, result);
     // Another window has begun, counts are missing, or the origin counts a grant for a request that
     // does not wait any more.
     if (!decided || (!granted && result.decision.admitted())) {
@@ -549,6 +549,26 @@ bool Steps::decide_apart(const Flight& flight, std::vector<Ask>& asks, const Ste
                     {.status = StepResult::Status::kDecided, .decision = result});
   }
   return any_refused;
+}
+
+// Of a request that the origin refused: what it granted in the last window to requests that did not
+// wait counts there, and this process has not charged it.
+void Steps::count_unused_grants(const Tuple& tuple, const Flight& flight, const StepTotals& totals,
+                                const memory::Query& query, CellDecision& result) {
+  const WindowCells cells(tuple);
+  const int64_t last = flight.at.sequence - 1;
+  const Count own_last = memory::count_in(cells.own(last), last);
+  const Count unused = base::saturating_sub(totals.last.mine, own_last);
+  if (query.algorithm != Algorithm::kSlidingWindow || unused == 0) return;
+  const Evidence& known = result.evidence;
+  const algorithms::WindowCounts counts{
+      .current = known.own + known.siblings + known.foreign,
+      .previous = own_last + memory::count_in(cells.others(last), last) + unused};
+  const auto at = algorithms::position_of(query.now, query.duration);
+  const auto decision = algorithms::decide_sliding(at, counts, query.ask);
+  if (decision.admitted()) return;
+  result.decision = decision;
+  result.evidence.previous = algorithms::carried_over(at, counts.previous);
 }
 
 // Decides a request in the window of its step; the grant does not lift the limit.

@@ -129,6 +129,9 @@ class Steps : public std::enable_shared_from_this<Steps> {
                             Finished& finished) const;
   [[nodiscard]] bool decide_apart(const Flight& flight, std::vector<Ask>& asks,
                                   const StepTotals& totals, Finished& finished) const;
+  static void count_unused_grants(const memory::Tuple& tuple, const Flight& flight,
+                                  const StepTotals& totals, const memory::Query& query,
+                                  memory::CellDecision& result);
   [[nodiscard]] memory::CellDecision charge(const memory::Tuple& tuple, const Ask& ask,
                                             memory::Effect effect) const;
 
