@@ -84,6 +84,7 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
   // Before the replies of this run: they may end it.
   if (regions_.complete) complete_at_ = now.mono;
   if (misses_rows(now)) missed_at_ = now;
+  if (!is_bridge(now)) not_bridge_at_ = now.mono;
   choose_store();
   tell_of_survival(now);
   completions_->run_all(now);

@@ -142,6 +142,7 @@ class RegionSync final : public regional::RegionCountsHandler {
   MonoTime tells_survival_{};  // next
   Instant latest_{};           // a run that waited for the mutex brings an older time
   MonoTime started_{}, stats_updated_{}, imported_at_{};
+  MonoTime not_bridge_at_{};      // the last time that this process was not the bridge
   size_t stale_at_ = ~size_t{0};  // the next slot whose tuple is made stale; beyond the end: none
   uint64_t rows_applied_ = 0, messages_missed_ = 0, deleted_ = 0, heartbeat_errors_ = 0;
   LedgerRegion reported_;      // in the last heartbeat

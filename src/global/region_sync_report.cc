@@ -352,11 +352,11 @@ void RegionSync::update_stats(Instant now) {
   stats_ = stats;
 }
 
-// For how long the ledger has accepted neither a heartbeat nor a row of the bridge. Rows alone may
-// fail, too. Another process cannot tell.
+// For how long the ledger has accepted neither a heartbeat nor a row of the bridge, since this
+// process is the bridge. Rows alone may fail, too. Another process cannot tell.
 Nanos RegionSync::write_lag(Instant now) const {
   if (!is_bridge(now)) return Nanos(0);
-  const MonoTime accepted = std::max({started_, fleet_updated_, publisher_.written_at()});
+  const MonoTime accepted = std::max({not_bridge_at_, fleet_updated_, publisher_.written_at()});
   const MonoTime failing = publisher_.failing_since().value_or(now.mono);
   return std::max(now.mono - accepted, now.mono - failing);
 }

@@ -169,6 +169,29 @@ TEST_F(SharedRegion, AnotherProcessTakesOverWhenTheBridgeIsKilled) {
   EXPECT_EQ(foreign(two), 30U);
 }
 
+// The process that takes over has written nothing since it started.
+TEST_F(SharedRegion, ATakeOverDoesNotLookLikeALedgerThatRefusesWrites) {
+  TestRegion& one = add_process();
+  TestRegion& two = add_process();
+  add("west");
+  pass(Millis(20'000));
+  ASSERT_TRUE(is_bridge(one));
+  ASSERT_FALSE(is_bridge(two));
+  two.ledger->refuse_writes();
+  kill(one);
+  for (int i = 0; i < 500 && !is_bridge(two); ++i) pass(Millis(10));
+  ASSERT_TRUE(is_bridge(two));
+  EXPECT_EQ(two.limiter->sync_stats().write_lag, Nanos(0));
+  EXPECT_NE(ask(two).basis, Basis::kDegraded);
+  pass(Millis(3500));
+  EXPECT_EQ(two.limiter->sync_stats().write_lag, Nanos(0));
+  EXPECT_NE(ask(two).basis, Basis::kDegraded);
+  pass(Millis(1000));
+  EXPECT_GT(two.limiter->sync_stats().write_lag, Millis(4000));
+  EXPECT_LT(two.limiter->sync_stats().write_lag, Millis(5000));
+  EXPECT_EQ(ask(two).basis, Basis::kDegraded);
+}
+
 TEST_F(SharedRegion, AnotherProcessTakesOverAtOnceWhenTheBridgeStops) {
   TestRegion& one = add_process();
   TestRegion& two = add_process();
