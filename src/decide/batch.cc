@@ -37,10 +37,7 @@ bool is_held_class(CellClass cell_class) {
 }  // namespace
 
 BatchDecision Batch::run() {
-  sort_into_groups();
-  const bool admitted = take_answers();
-  for (const Group& group : groups_) {
-    if (admitted && charge(group)) continue;
+  if (!charge_all()) {
     undo(0);
     if (late_) return {.late = true};
     report_denial();
@@ -48,6 +45,19 @@ BatchDecision Batch::run() {
   }
   settle();
   return {.admitted = true, .items = std::move(results_)};
+}
+
+std::optional<Batch::Denial> Batch::trial() {
+  const bool admitted = charge_all();
+  undo(0);
+  if (admitted || late_) return std::nullopt;
+  return Denial{.item = denied_item_, .result = results_[denied_item_]};
+}
+
+bool Batch::charge_all() {
+  sort_into_groups();
+  return take_answers() && std::all_of(groups_.begin(), groups_.end(),
+                                       [this](const Group& group) { return charge(group); });
 }
 
 void Batch::sort_into_groups() {

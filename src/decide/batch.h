@@ -41,6 +41,13 @@ class Batch {
 
   [[nodiscard]] BatchDecision run();
 
+  // The first denial of run(), which changes nothing here; none: it would admit all, or is late.
+  struct Denial {
+    size_t item = 0;
+    memory::CellDecision result{};
+  };
+  [[nodiscard]] std::optional<Denial> trial();
+
  private:
   // The requests on one tuple, as a range of order_.
   struct Group {
@@ -56,6 +63,7 @@ class Batch {
     Count cost = 0;
   };
 
+  [[nodiscard]] bool charge_all();
   void sort_into_groups();
   [[nodiscard]] bool take_answers();
   [[nodiscard]] bool is_answered(size_t item) const {

@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "base/wide.h"
 #include "decide/engine.h"
 #include "decide/validate.h"
+#include "regional/exact_share.h"
 #include "regional/freshness.h"
 
 namespace weir::decide {
@@ -24,11 +26,6 @@ bool is_exact(const RequestContext& context) {
 bool names_past(std::span<const Request> requests) {
   return std::any_of(requests.begin(), requests.end(),
                      [](const Request& each) { return each.past != nullptr; });
-}
-
-bool is_refusal(const regional::StepResult& result) {
-  return result.status == regional::StepResult::Status::kDecided &&
-         !result.decision.decision.admitted();
 }
 
 }  // namespace
@@ -66,20 +63,25 @@ Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> req
 
 // One batch that waits for the origin.
 struct Engine::BatchCall {
+  // An item whose whole state the origin keeps, and that it would deny now.
+  struct Doubtful {
+    size_t item = 0;
+    Count left = 0;
+    Millis wait{0};  // until its cost fits, if what was admitted leaves evenly
+  };
   std::vector<RequestContext> contexts;
   std::vector<Basis> bases;
   Executor* home = nullptr;
   BatchHandler done;
-  std::vector<size_t> reads;       // items to read
-  bool denied = false;             // an item was refused when the batch came, or after a read
-  std::vector<size_t> asks;        // items that the origin must decide
-  std::vector<size_t> asks_later;  // the same, after a read
+  std::vector<size_t> reads;                                 // items to read
+  bool denied = false;                                       // by what this process knows
+  std::vector<size_t> asks;                                  // items that the origin must decide
   std::vector<std::optional<regional::StepResult>> answers;  // by item
-  // Of the items whose whole state the origin keeps: those that it would deny, and those that it
-  // would admit.
-  std::vector<size_t> doubtful;
+  // Of the items that the origin must decide, those that it has not charged yet.
+  std::vector<Doubtful> doubtful;
+  std::vector<size_t> windows;
   std::vector<size_t> uncharged;
-  bool refused_by_origin = false;
+  bool refused = false;  // so nothing may be charged any more
 };
 
 bool Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
@@ -114,16 +116,22 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
     reads.push_back(
         {.key = &context.key, .duration = context.query.duration, .requirement = requirement});
   }
+  if (call->denied) {
+    // They report what this process knows.
+    std::erase_if(call->asks, [&](size_t item) { return is_exact(call->contexts[item]); });
+  }
+  return read_then_ask(now, call, std::move(reads));
+}
+
+// Reads the origin, then asks it.
+bool Engine::read_then_ask(Instant now, const std::shared_ptr<BatchCall>& call,
+                           std::vector<regional::ReadRequest> reads) {
   // A batch with a refused item is denied whatever the origin answers, but every item reports its
-  // remaining limit and so needs its counts. If the origin must decide several items, they are read
-  // first: what it granted to the others would be lost if it refused one.
-  const auto windows = std::count_if(call->asks.begin(), call->asks.end(),
-                                     [&](size_t item) { return !is_exact(call->contexts[item]); });
-  const bool asks_later = !call->denied && windows > 1;
-  if (asks_later) call->asks_later = call->asks;
-  if (call->denied || asks_later) {
-    for (const size_t item : std::exchange(call->asks, {})) {
-      // Decided on what this process knows.
+  // remaining limit and so needs its counts. If the origin must decide several items, windows are
+  // read first: what it granted to others would be lost if it refused one.
+  if (call->denied || call->asks.size() > 1) {
+    for (const size_t item : call->asks) {
+      // It is asked what is left.
       if (is_exact(call->contexts[item])) continue;
       call->reads.push_back(item);
       reads.push_back({.key = &call->contexts[item].key,
@@ -131,88 +139,103 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
                        .requirement = ReadRequirement::kStale});
     }
   }
-  if (reads.empty() && call->asks.empty()) {
-    finish_batch(now, call);
-    return true;
-  }
-  if (reads.empty()) {
-    ask_all(now, call);
-    return false;
-  }
+  if (reads.empty()) return call->asks.empty() ? finish_batch(now, call) : ask_all(now, call);
   refresh_->read(
-      now, reads, home,
+      now, reads, *call->home,
       [self = shared_from_this(), now, call](const std::vector<regional::ReadResult>& results) {
         for (size_t i = 0; i < results.size(); ++i) {
           const size_t item = call->reads[i];
           call->bases[item] = self->basis_after_read(results[i], call->contexts[item]);
         }
-        if (!call->asks_later.empty()) self->choose_asks(call);
-        if (!call->asks.empty()) return self->ask_all(now, call);
-        self->finish_batch(now, call);
+        (void)(call->asks.empty() ? self->finish_batch(now, call) : self->ask_all(now, call));
       });
   return false;
 }
 
-// After the read: the origin decides the items, unless it would refuse one.
-void Engine::choose_asks(const std::shared_ptr<BatchCall>& call) {
-  call->asks = std::exchange(call->asks_later, {});
-  for (const size_t item : call->asks) {
-    RequestContext& context = call->contexts[item];
-    if (is_exact(context)) continue;
-    const auto known = decider_.peek(context);
-    if (!known || known->decision.admitted()) continue;
-    context.refusal = known;
-    call->denied = true;
+// Whether the batch would be denied without the origin: by an item that this process decides, or by
+// the known counts of a window. Then nothing may be charged at the origin.
+bool Engine::is_denied_here(BatchCall& call) {
+  BatchAnswers answers(call.contexts.size());
+  for (const size_t item : call.asks) {
+    // Only the origin knows.
+    if (!is_exact(call.contexts[item])) continue;
+    answers[item].emplace().decision.outcome = Outcome::kAdmitted;
   }
-  if (call->denied) call->asks.clear();
+  for (size_t i = 0; i < call.contexts.size(); ++i) {
+    if (call.contexts[i].denied_by_loss) answers[i] = deny_moved(call.contexts[i]);
+  }
+  const auto denial = Batch(decider_, state_, call.contexts, answers).trial();
+  // The refusal of a window is the origin's, so that all processes learn of it.
+  const bool is_only_ask = denial && call.asks.size() == 1 && call.asks[0] == denial->item;
+  if (!denial || is_only_ask) return false;
+  call.contexts[denial->item].refusal = denial->result;
+  call.denied = true;
+  return true;
 }
 
-// The origin decides each of these items alone. If the batch is denied, the costs of windows are
-// taken back. A cost on state that the origin keeps whole cannot be: such items are first asked
-// about, and charged when nothing else stands against the batch.
-void Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
-  call->answers.resize(call->contexts.size());
-  const bool alone = call->contexts.size() == 1;
-  const auto owned = std::make_shared<std::vector<memory::Query>>();
-  std::vector<memory::Query>& queries = *owned;
-  queries.reserve(call->asks.size());
-  std::vector<regional::StepRequest> requests;
+// The origin decides each of these items alone. If the batch is denied, the process takes the costs
+// of windows back, and the origin keeps them for its next requests; a cost on state that the origin
+// keeps whole stays charged. So everything that can deny the batch is asked first. When nothing
+// stands against it, the windows are charged, then the other items. Returns as read_then_ask().
+bool Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
   for (const size_t item : call->asks) {
-    RequestContext& context = call->contexts[item];
-    context.query.bound = {};
-    queries.push_back(context.query);
-    if (is_exact(context) && !alone) queries.back().ask.cost = 0;
-    requests.push_back({.key = &context.key, .query = &queries.back()});
+    if (!call->denied) call->contexts[item].query.bound = {};
   }
-  ask(now, requests, owned, *call->home,
-      [self = shared_from_this(), now, call,
-       alone](const std::vector<regional::StepResult>& results) {
+  call->answers.resize(call->contexts.size());
+  const bool is_only = call->asks.size() == 1 && !call->denied;
+  if (is_only && call->contexts.size() > 1 && is_denied_here(*call)) {
+    // The item still reports what is left.
+    call->reads.clear();
+    return read_then_ask(now, call, {});
+  }
+  std::vector<size_t> kept;
+  for (const size_t item : call->asks) {
+    (is_exact(call->contexts[item]) ? kept : call->windows).push_back(item);
+  }
+  if (is_only) call->uncharged = std::exchange(kept, {});
+  if (kept.empty()) {
+    call->refused = !is_only && (call->denied || is_denied_here(*call));
+    charge_next(now, call);
+    return false;
+  }
+  const auto peeks = std::make_shared<std::vector<memory::Query>>();
+  peeks->reserve(kept.size());
+  std::vector<regional::StepRequest> requests;
+  for (const size_t item : kept) {
+    peeks->push_back(call->contexts[item].query);
+    peeks->back().ask.cost = 0;
+    requests.push_back({.key = &call->contexts[item].key, .query = &peeks->back()});
+  }
+  ask(now, requests, peeks, *call->home,
+      [self = shared_from_this(), call,
+       kept = std::move(kept)](const std::vector<regional::StepResult>& results) {
         for (size_t i = 0; i < results.size(); ++i) {
-          const size_t item = call->asks[i];
-          call->answers[item] = results[i];
-          if (is_exact(call->contexts[item]) && !alone) {
-            self->sort_out(*call, item);
-          } else if (is_refusal(results[i])) {
-            call->refused_by_origin = true;
-          }
+          call->answers[kept[i]] = results[i];
+          self->sort_out(*call, kept[i]);
         }
-        self->charge_next(now, call);
+        call->refused = call->refused || call->denied || self->is_denied_here(*call);
+        self->charge_next(self->state_.tuples->clock.now(), call);
       });
+  return false;
 }
 
 // Takes what the origin has left for an item, and what the items before it will use of that.
 void Engine::sort_out(BatchCall& call, size_t item) {
-  using Status = regional::StepResult::Status;
   const RequestContext& context = call.contexts[item];
   regional::StepResult& answer = *call.answers[item];
-  const Count cost = context.query.ask.cost;
-  if (answer.status != Status::kDecided || cost == 0) {
-    call.refused_by_origin = call.refused_by_origin || is_refusal(answer);
-    return;
+  const memory::Query& query = context.query;
+  const Count cost = query.ask.cost;
+  if (answer.status != regional::StepResult::Status::kDecided || cost == 0) {
+    return note_answer(call, item);
   }
   const Count left = answer.decision.decision.remaining;
   if (cost > left) {
-    call.doubtful.push_back(item);
+    const uint64_t wait = base::mul_div(cost - left, static_cast<uint64_t>(query.duration.count()),
+                                        std::max<Count>(query.limit, 1));
+    constexpr auto kLongest = static_cast<uint64_t>(regional::kLongestWait.count());
+    call.doubtful.push_back({.item = item,
+                             .left = left,
+                             .wait = Millis(static_cast<int64_t>(std::min(wait, kLongest)))});
     return;
   }
   Count before = 0;
@@ -223,33 +246,80 @@ void Engine::sort_out(BatchCall& call, size_t item) {
     call.uncharged.push_back(item);
     return;
   }
-  call.refused_by_origin = true;
+  call.refused = true;
   answer.decision = Decider::deny_for_one_tick(context);
   answer.decision.decision.remaining = base::saturating_sub(left, before);
 }
 
-// Asks for the items that the origin has not charged yet; first for those that it would deny, since
-// only a denial says until when.
+// An item without an answer is decided by this process, whose share may deny it.
+void Engine::note_answer(BatchCall& call, size_t item) {
+  using Status = regional::StepResult::Status;
+  RequestContext& context = call.contexts[item];
+  const regional::StepResult& answer = *call.answers[item];
+  bool denied = answer.status == Status::kMoved || !answer.decision.decision.admitted();
+  if (answer.status == Status::kLate) {
+    degrade(context, missing_now(context));
+    const auto known = decider_.peek(context);
+    const memory::CellDecision here = known ? *known : decider_.decide_without_tuple(context);
+    denied = context.denied_by_loss || !here.decision.admitted();
+    if (denied) context.refusal = here;
+    call.denied = call.denied || denied;
+  }
+  call.refused = call.refused || denied;
+}
+
+// Of the items that the origin would deny, those to ask about next: only a denial says until when.
+// One of them may fit by then, and would be charged. So the one that waits the longest is asked
+// first; after its denial, only those that cannot fit soon.
+std::vector<size_t> Engine::next_doubtful(BatchCall& call) const {
+  auto& doubtful = call.doubtful;
+  if (doubtful.empty()) return {};
+  std::vector<size_t> items;
+  if (!call.refused) {
+    const auto longest =
+        std::max_element(doubtful.begin(), doubtful.end(),
+                         [](const auto& one, const auto& other) { return one.wait < other.wait; });
+    items.push_back(longest->item);
+    doubtful.erase(longest);
+    return items;
+  }
+  for (const BatchCall::Doubtful& each : std::exchange(doubtful, {})) {
+    const algorithms::Ask& ask = call.contexts[each.item].query.ask;
+    if (each.wait > 2 * state_.region->read_deadline || ask.cost > ask.capacity) {
+      items.push_back(each.item);
+      continue;
+    }
+    memory::CellDecision& denial = call.answers[each.item]->decision;
+    denial = Decider::deny_for_one_tick(call.contexts[each.item]);
+    denial.decision.remaining = each.left;
+  }
+  return items;
+}
+
+// Asks for the next items that the origin has not charged yet.
 void Engine::charge_next(Instant now, const std::shared_ptr<BatchCall>& call) {
-  std::vector<size_t> items = std::exchange(call->doubtful, {});
-  if (items.empty() && !call->refused_by_origin) items = std::exchange(call->uncharged, {});
-  if (items.empty()) return finish_batch(now, call);
+  std::vector<size_t> items = next_doubtful(*call);
+  if (!call->refused) {
+    if (items.empty()) items = std::exchange(call->windows, {});
+    if (items.empty()) items = std::exchange(call->uncharged, {});
+  }
+  if (items.empty()) return (void)finish_batch(now, call);
   std::vector<regional::StepRequest> requests;
   for (const size_t item : items) {
     requests.push_back({.key = &call->contexts[item].key, .query = &call->contexts[item].query});
   }
-  ask_after_usage(state_.tuples->clock.now(), std::move(requests), call, *call->home,
-                  [self = shared_from_this(), now, call,
-                   items = std::move(items)](const std::vector<regional::StepResult>& results) {
-                    for (size_t i = 0; i < results.size(); ++i) {
-                      call->answers[items[i]] = results[i];
-                      call->refused_by_origin = call->refused_by_origin || is_refusal(results[i]);
-                    }
-                    self->charge_next(now, call);
-                  });
+  ask(now, std::move(requests), call, *call->home,
+      [self = shared_from_this(), call,
+       items = std::move(items)](const std::vector<regional::StepResult>& results) {
+        for (size_t i = 0; i < results.size(); ++i) {
+          call->answers[items[i]] = results[i];
+          self->note_answer(*call, items[i]);
+        }
+        self->charge_next(self->state_.tuples->clock.now(), call);
+      });
 }
 
-void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
+bool Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
   using Status = regional::StepResult::Status;
   BatchAnswers decided(call->contexts.size());
   for (size_t i = 0; i < call->contexts.size() && call->denied; ++i) {
@@ -257,14 +327,11 @@ void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
   }
   for (size_t item = 0; item < call->answers.size(); ++item) {
     if (!call->answers[item]) continue;
-    RequestContext& context = call->contexts[item];
+    const RequestContext& context = call->contexts[item];
     const regional::StepResult& answer = *call->answers[item];
     call->bases[item] = answer.status == Status::kDecided ? Basis::kRefreshed : Basis::kDegraded;
-    if (answer.status == Status::kLate) {
-      degrade(context, missing_now(context));
-    } else {
-      decided[item] = answer.status == Status::kDecided ? answer.decision : deny_moved(context);
-    }
+    if (answer.status == Status::kLate) continue;
+    decided[item] = answer.status == Status::kDecided ? answer.decision : deny_moved(context);
   }
   for (size_t i = 0; i < call->contexts.size(); ++i) {
     if (call->contexts[i].denied_by_loss) decided[i] = deny_moved(call->contexts[i]);
@@ -276,9 +343,11 @@ void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
   }
   BatchVerdict verdict = decide_all(call->contexts, call->bases, decided);
   // Other requests may have used an allowance up meanwhile: then the origin decides.
-  if (verdict.outcome == Outcome::kDenied && call->asks.empty() && !by_allowance.empty()) {
+  if (verdict.outcome == Outcome::kDenied && !call->denied && call->asks.empty() &&
+      !by_allowance.empty()) {
     call->asks = by_allowance;
-    return ask_all(now, call);
+    call->reads.clear();
+    return read_then_ask(now, call, {});
   }
   count_batch(verdict);
   for (size_t i = 0; i < decided.size(); ++i) {
@@ -287,6 +356,7 @@ void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
     if (decided[i] && verdict.outcome == Outcome::kAdmitted) charge_after_answer(call->contexts[i]);
   }
   call->done(std::move(verdict));
+  return true;
 }
 
 void Engine::count_batch(const BatchVerdict& verdict) {

@@ -220,11 +220,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] Result<std::vector<RequestContext>> contexts_of(
       Instant now, std::span<const Request> requests) const;
   struct BatchCall;
-  void choose_asks(const std::shared_ptr<BatchCall>& call);
-  void ask_all(Instant now, const std::shared_ptr<BatchCall>& call);
-  static void sort_out(BatchCall& call, size_t item);
+  // True: the batch was decided before the return.
+  bool read_then_ask(Instant now, const std::shared_ptr<BatchCall>& call,
+                     std::vector<regional::ReadRequest> reads);
+  [[nodiscard]] bool is_denied_here(BatchCall& call);
+  bool ask_all(Instant now, const std::shared_ptr<BatchCall>& call);
+  void sort_out(BatchCall& call, size_t item);
+  void note_answer(BatchCall& call, size_t item);
+  [[nodiscard]] std::vector<size_t> next_doubtful(BatchCall& call) const;
   void charge_next(Instant now, const std::shared_ptr<BatchCall>& call);
-  void finish_batch(Instant now, const std::shared_ptr<BatchCall>& call);
+  bool finish_batch(Instant now, const std::shared_ptr<BatchCall>& call);
   [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,
                                         std::vector<Basis> bases, const BatchAnswers& decided);
   void count_batch(const BatchVerdict& verdict);
