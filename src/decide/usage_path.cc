@@ -21,10 +21,15 @@ using memory::CellDecision;
 using memory::DecisionStatus;
 using regional::ReadRequirement;
 
-// The usage tuple of a request. Its limit is that of the publish rule; it denies nothing.
+// The usage tuple of a request. Its limit is that of the publish rule: the whole limit, also where
+// this process decides by a part of it. It denies nothing.
 static std::optional<RequestContext> usage_context(Instant now, const memory::TupleKey& key,
-                                                   const memory::Query& query,
+                                                   memory::Query query,
                                                    const base::KeyedHash& hash) {
+  if (query.whole) {
+    query.limit = query.whole->limit;
+    query.ask.capacity = query.whole->capacity;
+  }
   const auto usage = memory::usage_key(key, regional::horizon_of(query), hash);
   if (!usage) return std::nullopt;
   RequestContext context;

@@ -35,6 +35,14 @@ class HalfOrigin final : public RegionalOrigin {
   [[nodiscard]] BridgeStore* bridge_store() override {
     return has_store ? inner_.bridge_store() : nullptr;
   }
+  [[nodiscard]] StepStore* step_store() override {
+    return keeps_state ? inner_.step_store() : nullptr;
+  }
+  [[nodiscard]] ExactStore* exact_store() override {
+    return keeps_state ? inner_.exact_store() : nullptr;
+  }
+  [[nodiscard]] Reach reach() const override { return reachability; }
+  [[nodiscard]] uint32_t live_nodes() const override { return nodes; }
   [[nodiscard]] std::vector<DueTuple> due() const {
     return inner_.snapshot().due.read(WallTime{}, WallTime::max(), 100);
   }
@@ -42,6 +50,9 @@ class HalfOrigin final : public RegionalOrigin {
   bool fails_reads = false;
   bool fails_replays = false;
   bool has_store = true;
+  bool keeps_state = false;
+  Reach reachability = Reach::kPrompt;
+  uint32_t nodes = 1;
   std::vector<std::vector<CellRead>> reads;
   std::vector<CellReplay> replays;
 
@@ -63,9 +74,10 @@ class RegionCountsTest : public testing::Test {
                                     .capacity = 1000,
                                     .seed = 1});
   }
-  Verdict ask(Count cost = 1) {
+  Verdict ask(Count cost = 1) { return ask(request(cost)); }
+  Verdict ask(const Request& request) {
     std::optional<Verdict> answer;
-    engine_->check_async(clock_.now(), request(cost), executor_,
+    engine_->check_async(clock_.now(), request, executor_,
                          [&](const Result<Verdict>& verdict) { answer = *verdict; });
     executor_.run();
     return *answer;
@@ -156,6 +168,28 @@ TEST_F(RegionCountsTest, ADueCellIsSentAgainAfterAFailure) {
   pass(Millis(500));
   ASSERT_EQ(ledger_->contents().size(), 1U);
   EXPECT_EQ(ledger_->contents()[0].count, 60U);
+}
+
+// Regression: with the part as its limit, the process asked the bridge every second to publish a
+// count that was small by the whole limit.
+TEST_F(RegionCountsTest, UsageHasTheWholeLimitIfTheProcessDecidesByAPart) {
+  origin_->keeps_state = true;
+  origin_->nodes = 4;
+  make();
+  engine_->set_on_origin_loss(OnOriginLoss::kShare);
+  pass(Millis(1000));
+  origin_->reachability = Reach::kNone;
+  Request log = request(1);
+  log.algorithm = Algorithm::kSlidingLog;
+  const Verdict verdict = ask(log);
+  EXPECT_TRUE(verdict.admitted());
+  EXPECT_EQ(verdict.basis, Basis::kDegraded);
+  size_t counted = 0;
+  engine_->inspect_sync(clock_.now(), [&](const global::SharedCell& cell) {
+    EXPECT_EQ(cell.usage.limit, 100U);
+    counted += cell.usage.counted;
+  });
+  EXPECT_EQ(counted, 1U);
 }
 
 }  // namespace
