@@ -183,7 +183,7 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
     }
     if (!heal_acked(*tuples_, tuple, sequence, totals[back].mine, flight.began.mono)) continue;
     counters_->add(Stat::kHealed);
-    region_->mark_dirty(tuple);
+    region_->replay_again(tuple, flight.generation, sequence);
   }
   if (totals[0].regions != nullptr) {
     if (const auto handler = region_->region_counts.lock()) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -29,6 +30,13 @@ class HalfOrigin final : public RegionalOrigin {
   }
   void replay(std::vector<CellReplay> cells, OriginReply reply) override {
     replays.insert(replays.end(), cells.begin(), cells.end());
+    const bool makes_due = std::any_of(cells.begin(), cells.end(), [](const CellReplay& cell) {
+      return cell.due != Due::kNever;
+    });
+    if (makes_due && loses_due > 0) {
+      --loses_due;
+      return;
+    }
     if (fails_replays) return reply(error());
     inner_.replay(std::move(cells), std::move(reply));
   }
@@ -47,6 +55,9 @@ class HalfOrigin final : public RegionalOrigin {
     return inner_.snapshot().due.read(WallTime{}, WallTime::max(), 100);
   }
 
+  void lose_all() { inner_.clear(); }
+
+  int loses_due = 0;  // messages that make a tuple due
   bool fails_reads = false;
   bool fails_replays = false;
   bool has_store = true;
@@ -168,6 +179,49 @@ TEST_F(RegionCountsTest, ADueCellIsSentAgainAfterAFailure) {
   pass(Millis(500));
   ASSERT_EQ(ledger_->contents().size(), 1U);
   EXPECT_EQ(ledger_->contents()[0].count, 60U);
+}
+
+// The process may end before it notices that the message that made the cell due was lost.
+TEST_F(RegionCountsTest, ACellIsDueWithEachMessageUntilOneIsAnswered) {
+  make();
+  pass(Millis(1000));
+  // That of the first replay, before the rule was evaluated, and that of the evaluation.
+  origin_->loses_due = 2;
+  ask(60);
+  pass(Millis(20));
+  ASSERT_EQ(origin_->loses_due, 0);
+  ask(1);
+  engine_->run_replay(clock_.now(), executor_);
+  EXPECT_EQ(origin_->replays.back().total, 61U);
+  EXPECT_EQ(origin_->due().size(), 1U);
+  // An answered message makes the cell due no more.
+  ask(1);
+  clock_.advance(Millis(300));
+  executor_.run();
+  engine_->run_replay(clock_.now(), executor_);
+  executor_.run();
+  origin_->replays.clear();
+  ask(1);
+  engine_->run_replay(clock_.now(), executor_);
+  ASSERT_FALSE(origin_->replays.empty());
+  EXPECT_EQ(origin_->replays.back().due, Due::kNever);
+}
+
+// The bridge may have read the smaller count and found nothing to publish.
+TEST_F(RegionCountsTest, ACountThatTheOriginLostIsDueWhenItIsReplayed) {
+  make();
+  pass(Millis(1000));
+  ask(20);
+  pass(Millis(500));
+  ASSERT_TRUE(ledger_->contents().empty());
+  origin_->lose_all();
+  origin_->replays.clear();
+  clock_.advance(Millis(6000));
+  ask(1);  // reads
+  engine_->run_replay(clock_.now(), executor_);
+  ASSERT_FALSE(origin_->replays.empty());
+  EXPECT_EQ(origin_->replays.front().total, 21U);
+  EXPECT_EQ(origin_->due().size(), 1U);
 }
 
 // Regression: with the part as its limit, the process asked the bridge every second to publish a

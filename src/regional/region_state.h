@@ -113,6 +113,17 @@ struct RegionState {
     return began.time_since_epoch().count() <= missed_messages_at_.load(std::memory_order_acquire);
   }
 
+  // The origin has less of a cell than it acknowledged. The bridge may have read that, found
+  // nothing to publish, and removed the tuple from the due set: so the count makes it due again.
+  void replay_again(const memory::Tuple& tuple, uint64_t generation, int64_t sequence) {
+    mark_dirty(tuple);
+    if (!reads_regions) return;
+    add_due({{.index = tuple.index,
+              .generation = generation,
+              .sequence = sequence,
+              .due = Due::kRule}});
+  }
+
   // Cells that the next replay sends at once.
   void add_due(std::vector<DueCell> cells) {
     const base::MutexLock lock(due_mutex_);

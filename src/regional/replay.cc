@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <tuple>
 #include <utility>
 
 #include "base/mutex.h"
@@ -21,6 +22,11 @@ namespace {
 
 // A tuple that was far from due may become due in a burst.
 constexpr Nanos kMaxCheckPause = Millis(50);
+
+// The order of cells, whatever makes them due.
+bool is_before(const DueCell& a, const DueCell& b) {
+  return std::tie(a.index, a.generation, a.sequence) < std::tie(b.index, b.generation, b.sequence);
+}
 
 bool is_window(const Tuple& tuple) {
   return tuple && tuple.slot->header.cell_class() == memory::CellClass::kWindow;
@@ -60,6 +66,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   requeue_all_after_loss(now);
   choose_due_after(now.mono);
   report.done += send_due(now, timers);
+  note_unanswered_due();
   auto batch = std::make_shared<Batch>();
   size_t tuples = 0;
   std::vector<uint32_t> tells;
@@ -127,11 +134,39 @@ size_t Replay::send_due(Instant now, Executor& timers) {
     }
     if (batch->cells.size() < kBatchTuples) continue;
     sent += batch->sent.size();
+    due_batches_.push_back(batch);
     send(now, std::exchange(batch, std::make_shared<Batch>()), timers);
   }
+  if (batch->sent.empty()) return sent;
   sent += batch->sent.size();
+  due_batches_.push_back(batch);
   send(now, batch, timers);
   return sent;
+}
+
+// A message may bring the count of a due cell to the origin while the one that made it due is lost,
+// and this process may end before it notices: so each message makes the cell due until one is
+// answered.
+void Replay::note_unanswered_due() {
+  std::erase_if(due_batches_,
+                [](const auto& batch) { return batch->answered.load(std::memory_order_relaxed); });
+  unanswered_due_.clear();
+  for (const auto& batch : due_batches_) {
+    for (const Sent& sent : batch->sent) {
+      if (sent.due == Due::kNever) continue;
+      unanswered_due_.push_back({.index = sent.index,
+                                 .generation = sent.generation,
+                                 .sequence = sent.sequence,
+                                 .due = sent.due});
+    }
+  }
+  std::sort(unanswered_due_.begin(), unanswered_due_.end(), is_before);
+}
+
+Due Replay::unanswered_due(const DueCell& cell) const {
+  const auto [first, last] =
+      std::equal_range(unanswered_due_.begin(), unanswered_due_.end(), cell, is_before);
+  return first == last ? Due::kNever : first->due;
 }
 
 // The origin accepts no writes: the counts stay in their cells until it does.
@@ -344,7 +379,10 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
                          .total = total,
                          .expires_at = expires_at,
                          .limit_seen = region_->reads_regions ? memory::smallest_limit(tuple) : 0,
-                         .due = unevaluated ? Due::kRule : Due::kNever});
+                         .due = unevaluated ? Due::kRule
+                                            : unanswered_due({.index = tuple.index,
+                                                              .generation = cells.generation(),
+                                                              .sequence = sequence})});
 }
 
 void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {
@@ -415,7 +453,7 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
     if (heal_acked(*tuples_, tuple, sent.sequence, received.mine, batch.began.mono) ||
         received.mine < sent.total) {
       counters_->add(Stat::kHealed);
-      region_->mark_dirty(tuple);
+      region_->replay_again(tuple, cells.generation(), sent.sequence);
     }
     if (sent.current) {
       // The last window was merged before this one.

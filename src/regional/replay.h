@@ -82,11 +82,14 @@ class Replay : public std::enable_shared_from_this<Replay> {
   [[nodiscard]] bool is_due(Instant now, Pending& pending) const WEIR_REQUIRES(mutex_);
   void check(Instant now, const memory::Tuple& tuple, Pending& pending) const WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_half_used(uint32_t index) const;
-  [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
+  [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const
+      WEIR_REQUIRES(mutex_);
   void requeue_all_after_loss(Instant now) WEIR_REQUIRES(mutex_);
   void choose_due_after(MonoTime now) WEIR_REQUIRES(mutex_);
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,
-                    Batch& batch) const;
+                    Batch& batch) const WEIR_REQUIRES(mutex_);
+  void note_unanswered_due() WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Due unanswered_due(const DueCell& cell) const WEIR_REQUIRES(mutex_);
   [[nodiscard]] size_t send_due(Instant now, Executor& timers) WEIR_REQUIRES(mutex_);
   void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers)
       WEIR_REQUIRES(mutex_);
@@ -119,6 +122,9 @@ class Replay : public std::enable_shared_from_this<Replay> {
   MonoTime grouped_at_
       WEIR_GUARDED_BY(mutex_){};  // the last run that sent tuples before their time
   bool retired_ WEIR_GUARDED_BY(mutex_) = false;
+  // Messages without an answer that made cells due, and these cells, in order.
+  std::vector<std::shared_ptr<const Batch>> due_batches_ WEIR_GUARDED_BY(mutex_);
+  std::vector<DueCell> unanswered_due_ WEIR_GUARDED_BY(mutex_);
 
   // Independent numbers: relaxed.
   base::Atomic<size_t> waiting_{0}, in_flight_{0}, retiring_{0};

@@ -422,7 +422,7 @@ bool Steps::merge(const Flight& flight, const Tuple& tuple, const StepTotals& to
     if (flight.epoch == region_->origin->epoch()) note_acked(cells, window, received->mine);
     if (!healed) continue;
     counters_->add(Stat::kHealed);
-    region_->mark_dirty(tuple);
+    region_->replay_again(tuple, flight.generation, window);
   }
   const auto& regions = totals.current.regions;
   if (regions != nullptr) {
