@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <set>
@@ -54,6 +55,34 @@ TEST(Oracle, SketchedItemInALaterWindowDoesNotMakeItsBatchLate) {
   mark_late_decisions(together);
   EXPECT_TRUE(together[0].late);
   EXPECT_FALSE(together[1].late);
+}
+
+// A charge of a call of several items on one tuple, which the process had counted up to `own`.
+RequestRecord charge_after(Count own, Count cost) {
+  RequestRecord record = answer_in(5, cost, true);
+  record.verdict.evidence.own = own;
+  return record;
+}
+
+TEST(Oracle, ChargeBeforeAnEvictionIsNotOfTheTupleCreatedAgain) {
+  // The first item was charged, the tuple evicted, created again, and charged by the second.
+  std::vector<RequestRecord> together{charge_after(9, 1), charge_after(0, 2)};
+  mark_evicted_charges(together, Oracle(), [](const CellId&) { return Count{2}; });
+  EXPECT_EQ(together[0].contributor.generation, 0u);
+  EXPECT_EQ(together[1].contributor.generation, 1u);
+}
+
+TEST(Oracle, ChargesThatTheTupleCountsAreItsOwn) {
+  std::vector<RequestRecord> together{charge_after(9, 1), charge_after(10, 2)};
+  mark_evicted_charges(together, Oracle(), [](const CellId&) { return Count{12}; });
+  for (const RequestRecord& record : together) EXPECT_EQ(record.contributor.generation, 1u);
+}
+
+TEST(Oracle, ChargesThatTheTupleDoesNotCountAreOfAnEvictedOne) {
+  std::vector<RequestRecord> together{charge_after(0, 1), charge_after(1, 2)};
+  mark_evicted_charges(together, Oracle(), [](const CellId&) { return Count{1}; });
+  EXPECT_EQ(together[0].contributor.generation, 1u);
+  EXPECT_EQ(together[1].contributor.generation, 0u);
 }
 
 // Two regions; the second has committed a row that the first has not read.
@@ -373,6 +402,291 @@ TEST_F(EvictedBeforeTheAnswer, AnAdmissionThatTheOriginLostMayBeUnknown) {
   RequestRecord other = admit(1, 1, {});
   other.verdict.basis = Basis::kLocal;
   EXPECT_FALSE(check(other));
+}
+
+// A process without an origin's answers that admits requests of cost 1 in a window of a minute.
+class OneInstant : public ::testing::Test {
+ protected:
+  static constexpr Millis kMinute{60'000};
+  static constexpr Count kLimit = 100;
+
+  OneInstant() {
+    oracle_.start_process(0, 1, Millis(5));
+    nodes_[0].process = 0;
+    wait(Millis(20'000));
+  }
+  void wait(Millis how_long) {
+    timeline_.post_in(how_long, [] {});
+    timeline_.step(timeline_.now().mono + how_long);
+  }
+  // An admission with this own count, answered at once while `in_flight` others are not answered.
+  RegionChecker::Violation answer(Count own, int in_flight) {
+    const Request request{.ns = "sim", .identifier = "a", .limit = kLimit, .duration = kMinute};
+    RequestRecord record;
+    record.contributor = {.process = 0, .generation = 1};
+    record.tuple = memory::TupleKey(request, base::KeyedHash(0)).encoded();
+    record.duration = kMinute;
+    record.limit = kLimit;
+    record.cost = 1;
+    record.charged = true;
+    record.requested_at = record.answered_at = timeline_.now();
+    record.verdict.outcome = Outcome::kAdmitted;
+    record.verdict.basis = Basis::kDegraded;
+    record.verdict.evidence.own = own;
+    record.verdict.remaining = kLimit - own - 1;
+    record.verdict.reset =
+        WallTime((timeline_.now().wall.time_since_epoch() / kMinute + 1) * kMinute);
+    oracle_.add(record);
+    nodes_[0].in_flight = in_flight;
+    return checker_->after_answer({.oracle = oracle_,
+                                   .origin = origin_,
+                                   .nodes = nodes_,
+                                   .now = timeline_.now(),
+                                   .guarantees = {}},
+                                  record);
+  }
+
+  Timeline timeline_{1};
+  Oracle oracle_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  std::vector<NodeView> nodes_{1};
+  std::unique_ptr<RegionChecker> checker_ = make_consistent_verdicts();
+};
+
+TEST_F(OneInstant, RequestsMayBeAnsweredInAnyOrder) {
+  EXPECT_FALSE(answer(0, 0));
+  wait(Millis(1));
+  EXPECT_FALSE(answer(2, 2));
+  EXPECT_FALSE(answer(3, 1));
+  EXPECT_FALSE(answer(1, 0));
+  wait(Millis(1));
+  EXPECT_FALSE(answer(4, 0));
+}
+
+TEST_F(OneInstant, AnAdmissionMustCountThoseOfEarlierInstants) {
+  EXPECT_FALSE(answer(0, 0));
+  wait(Millis(1));
+  EXPECT_FALSE(answer(2, 1));
+  EXPECT_TRUE(answer(0, 0));
+}
+
+TEST_F(OneInstant, AnAdmissionCountsNoMoreThanAllOfItsInstant) {
+  EXPECT_FALSE(answer(0, 0));
+  wait(Millis(1));
+  EXPECT_FALSE(answer(1, 1));
+  EXPECT_TRUE(answer(3, 0));
+}
+
+// A request of a tuple with windows of a second, sent just after the start of one. It waits.
+class ClockSetBack : public ::testing::Test {
+ protected:
+  ClockSetBack() {
+    oracle_.start_process(0, 1, Millis(5));
+    nodes_[0].process = 0;
+    nodes_[0].now = {.wall = start_ + Millis(15), .mono = MonoTime(Millis(3'600'000))};
+    shows(Millis(0));
+    record_.tuple = "a";
+    record_.duration = kWidth;
+    record_.requested_at = nodes_[0].now;
+  }
+  // After a while, by a clock that was set by this much.
+  void shows(Millis set_by) {
+    nodes_[0].latest = std::max(nodes_[0].latest, nodes_[0].now.wall);
+    nodes_[0].now.wall += Millis(50) + set_by;
+    nodes_[0].now.mono += Millis(50);
+    nodes_[0].latest = std::max(nodes_[0].latest, nodes_[0].now.wall);
+    EXPECT_FALSE(checker_->after_event(view()));
+  }
+  [[nodiscard]] RegionChecker::Violation decided_before() {
+    record_.answered_at = nodes_[0].now;
+    record_.verdict.reset = start_;  // the window before
+    return checker_->after_answer(view(), record_);
+  }
+  [[nodiscard]] RegionView view() const {
+    return {.oracle = oracle_,
+            .origin = origin_,
+            .nodes = nodes_,
+            .now = timeline_.now(),
+            .guarantees = {}};
+  }
+
+  Timeline timeline_{1};
+  const WallTime start_{Millis(1'700'000'000'000)};
+  Oracle oracle_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  std::vector<NodeView> nodes_{1};
+  RequestRecord record_;
+  std::unique_ptr<RegionChecker> checker_ = make_window_identity();
+};
+
+TEST_F(ClockSetBack, WhileARequestWaitsMayDecideItInTheWindowBefore) {
+  record_.requested_at = nodes_[0].now;
+  shows(Millis(-200));
+  shows(Millis(0));
+  shows(Millis(100));  // the window of the request has begun again
+  EXPECT_FALSE(decided_before());
+}
+
+TEST_F(ClockSetBack, ByLittleLeavesARequestInItsWindow) {
+  record_.requested_at = nodes_[0].now;
+  shows(Millis(-50));
+  EXPECT_TRUE(decided_before());
+}
+
+TEST_F(ClockSetBack, BeforeTheRequestIsNoReason) {
+  shows(Millis(-200));
+  shows(Millis(200));
+  record_.requested_at = nodes_[0].now;
+  shows(Millis(0));
+  EXPECT_TRUE(decided_before());
+}
+
+// An origin that stores what it is told of a region, also if that is less than it has.
+class LowerRegionCount : public ::testing::Test {
+ protected:
+  static constexpr Count kCount = 5;
+
+  // Its count in the window in which the test begins, and perhaps a lease.
+  void tell(Count count, WallTime leased_until = {}) {
+    origin_.endpoint_of(0)->bridge_store()->update_tuples(
+        {{.tuple = tuple_,
+          .counts = {{.region = name_,
+                      .sequence = window_,
+                      .count = count,
+                      .limit_seen = 10,
+                      .leased_until = leased_until}},
+          .kept_until = timeline_.now().wall + kWidth,
+          .sequences = {}}},
+        [](const auto&) {});
+  }
+  void wait_until(WallTime then) {
+    const Millis rest = then - timeline_.now().wall;
+    timeline_.post_in(rest, [] {});
+    timeline_.step(timeline_.now().mono + rest);
+  }
+  [[nodiscard]] GlobalChecker::Violation check() {
+    return checker_->at_audit({.regions = regions_,
+                               .ledger = ledger_,
+                               .history = history_,
+                               .now = timeline_.now(),
+                               .rejected = rejected_});
+  }
+
+  const std::string name_ = "region";
+  const std::string tuple_ = tuple_of(
+      {.workspace = {}, .ns = "sim", .identifier = "a", .duration = kWidth});
+  Timeline timeline_{1};
+  const int64_t window_ = timeline_.now().wall.time_since_epoch() / kWidth;
+  // From then on the window is neither the current nor the last one.
+  const WallTime over_{(window_ + 2) * kWidth};
+  LedgerHistory history_;
+  WatchedLedger ledger_{timeline_, {}, [](const Committed&) {}};
+  Oracle oracle_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kForeignLowered,
+                        [](const OriginWrite&) {}};
+  const std::vector<NodeView> nodes_;
+  const std::vector<RegionState> regions_{
+      {.name = name_, .oracle = oracle_, .origin = origin_, .nodes = nodes_}};
+  const std::set<std::string> rejected_;
+  std::unique_ptr<GlobalChecker> checker_ = make_published_never_decreases();
+};
+
+TEST_F(LowerRegionCount, IsFoundWhileItsWindowMatters) {
+  tell(kCount);
+  EXPECT_FALSE(check());
+  wait_until(over_ - Millis(1));
+  tell(kCount - 1);
+  EXPECT_TRUE(check());
+}
+
+TEST_F(LowerRegionCount, MayBeAddedAgainWhenItsWindowIsOver) {
+  tell(kCount);
+  EXPECT_FALSE(check());
+  wait_until(over_);
+  tell(kCount - 1);
+  EXPECT_FALSE(check());
+}
+
+TEST_F(LowerRegionCount, MayHaveAShorterLeaseOnceThatMattersNoMore) {
+  const WallTime lease = over_ + 2 * kWidth;
+  tell(kCount, lease);
+  EXPECT_FALSE(check());
+  wait_until(lease + kWidth - Millis(1));
+  tell(kCount, lease - kWidth);
+  EXPECT_TRUE(check());
+  tell(kCount, lease);
+  (void)check();
+  wait_until(lease + kWidth);
+  tell(kCount, lease - kWidth);
+  EXPECT_FALSE(check());
+}
+
+// A process that tells its origin what it admitted of a log by itself.
+class ToldLog : public ::testing::Test {
+ protected:
+  ToldLog() {
+    oracle_.start_process(0, 1, Millis(5));
+    nodes_[0].process = 0;
+  }
+  // It has admitted `own` in all and knows that the origin has charged `acked`.
+  void tell(uint64_t number, Count own, Count acked) {
+    origin_.endpoint_of(0)->exact_store()->decide({{.tuple = "a",
+                                                    .algorithm = Algorithm::kSlidingLog,
+                                                    .limit = kLimit,
+                                                    .duration = kWidth,
+                                                    .writer = {.incarnation = 1, .generation = 1},
+                                                    .number = number,
+                                                    .own = own,
+                                                    .acked = acked,
+                                                    .asks = {{.cost = 2, .capacity = kLimit}}}},
+                                                  [](const auto&) {});
+  }
+  [[nodiscard]] RegionChecker::Violation admit(Count cost) {
+    RequestRecord record;
+    record.contributor = {.process = 0, .generation = 1};
+    record.tuple = "a";
+    record.duration = kWidth;
+    record.algorithm = Algorithm::kSlidingLog;
+    record.limit = kLimit;
+    record.cost = cost;
+    record.charged = true;
+    record.requested_at = record.answered_at = timeline_.now();
+    record.verdict.outcome = Outcome::kAdmitted;
+    record.verdict.basis = Basis::kLocal;
+    return checker_->after_local_answer({.oracle = oracle_,
+                                         .origin = origin_,
+                                         .nodes = nodes_,
+                                         .now = timeline_.now(),
+                                         .guarantees = {}},
+                                        record);
+  }
+
+  static constexpr Count kLimit = 100;
+  Timeline timeline_{1};
+  Oracle oracle_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  std::vector<NodeView> nodes_{1};
+  std::unique_ptr<RegionChecker> checker_ = make_local_algorithms();
+};
+
+// The state has expired, so the origin charges again what the message tells.
+TEST_F(ToldLog, MayBeChargedAgainByALateRepeatAfterALeap) {
+  EXPECT_FALSE(admit(6));
+  tell(1, 3, 0);
+  tell(2, 5, 3);
+  EXPECT_FALSE(admit(1));
+  timeline_.jump(Millis(3'600'000));
+  tell(1, 3, 0);
+  tell(3, 6, 3);  // the answer to the second call was lost
+  EXPECT_FALSE(admit(1));
+}
+
+TEST_F(ToldLog, GrantsARequestOnceHoweverOftenItsCallArrives) {
+  tell(1, 0, 0);
+  tell(1, 0, 0);
+  timeline_.jump(Millis(3'600'000));
+  tell(1, 0, 0);
+  EXPECT_EQ(origin_.exact_history("a")->granted, 2u);
 }
 
 }  // namespace

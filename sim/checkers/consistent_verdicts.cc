@@ -47,7 +47,10 @@ class ConsistentVerdicts final : public RegionChecker {
     // cost while it waits for its other items.
     const bool together =
         record.has_waited() || node.in_flight > 0 || record.verdict.basis == Basis::kRefreshed;
-    if (!together && evidence.own != own_before) {
+    // So are requests of one instant.
+    const Count others_now = accepted_now(view, record) - (record.charged ? record.cost : 0);
+    const Count earlier = own_before - std::min(own_before, others_now);
+    if (!together && (evidence.own > own_before || evidence.own < earlier)) {
       return "own in the evidence differs from the accepted count";
     }
     // Since its step, others may have counted, and a batch may have taken back its costs.
@@ -84,6 +87,17 @@ class ConsistentVerdicts final : public RegionChecker {
     const auto mine =
         components.find({.incarnation = node.incarnation, .generation = cell.generation});
     return mine == components.end() ? 0 : base::saturating_sub(mine->second, cell.own);
+  }
+
+  // What the process has accepted in the cell at the instant of the answer.
+  static Count accepted_now(const RegionView& view, const RequestRecord& record) {
+    const std::vector<Accept>& accepts = view.oracle.accepts(record.cell());
+    Count sum = 0;
+    for (auto it = accepts.rbegin(); it != accepts.rend(); ++it) {
+      if (it->when < record.answered_at.mono) break;
+      if (it->contributor == record.contributor) sum += it->cost;
+    }
+    return sum;
   }
 };
 

@@ -127,12 +127,13 @@ void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
   for (RequestRecord& record : together) {
     record.answered_at = node.clock.now();
     record.contributor.generation = seen.generation_of(record.tuple);
+  }
+  if (guarantees.evicts) {
+    mark_evicted_charges(together, oracle(node.region),
+                         [&](const CellId& cell) { return seen.own_of(cell); });
+  }
+  for (const RequestRecord& record : together) {
     if (record.is_local()) continue;
-    // The origin has charged a tuple that was evicted since, and perhaps created again.
-    const Count before = oracle(node.region).accepted_by(record.contributor, record.cell());
-    if (record.charged && guarantees.evicts && seen.own_of(record.cell()) < before + record.cost) {
-      record.contributor.generation = 0;
-    }
     is_sketched(record) ? oracle(node.region).add_sketched(record)
                         : oracle(node.region).add(record);
   }

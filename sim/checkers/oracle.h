@@ -198,4 +198,28 @@ class Oracle {
   Accepts sketched_;
 };
 
+// Generation 0 for charges of one call whose tuple was evicted before the answer, and perhaps
+// created again: the process does not count them any more. Of several items on one tuple, those
+// that were charged to more than the present tuple has counted are of the evicted one. `own_of` is
+// what the process counts of a cell now.
+template <typename OwnOf>
+void mark_evicted_charges(std::vector<RequestRecord>& together, const Oracle& oracle,
+                          const OwnOf& own_of) {
+  std::map<CellId, Count> sums;
+  for (const bool fits : {true, false}) {
+    for (RequestRecord& record : together) {
+      if (!record.charged || record.is_local()) continue;
+      const Count own = own_of(record.cell());
+      if ((record.verdict.evidence.own + record.cost <= own) != fits) continue;
+      Count& sum = sums[record.cell()];
+      const Count before = oracle.accepted_by(record.contributor, record.cell()) + sum;
+      if (own < before + record.cost) {
+        record.contributor.generation = 0;
+      } else {
+        sum += record.cost;
+      }
+    }
+  }
+}
+
 }  // namespace weir::sim

@@ -1,6 +1,7 @@
 // Counts of the ledger never decrease where a region knows them: those of each region at the
-// origin, with their leases, unless the origin lost data; and the published count of a cell in a
-// process while the cell is live, unless the origin or the ledger lost data.
+// origin, with their leases, while these matter and unless the origin lost data; and the published
+// count of a cell in a process while the cell is live, unless the origin or the ledger lost data. A
+// window that the origin has dropped after its end may be added again with an older count.
 
 #include <algorithm>
 #include <map>
@@ -19,7 +20,7 @@ class PublishedNeverDecreases final : public GlobalChecker {
   Violation at_audit(const GlobalView& view) override {
     for (size_t i = 0; i < view.regions.size(); ++i) {
       const RegionState& region = view.regions[i];
-      if (auto violation = check_origin(static_cast<int>(i), region)) return violation;
+      if (auto violation = check_origin(view, static_cast<int>(i), region)) return violation;
       // A process that is its own bridge begins anew with the store in its memory.
       if (view.disrupted_since || view.failed_over) {
         std::erase_if(published_, [&](const auto& each) {
@@ -41,7 +42,7 @@ class PublishedNeverDecreases final : public GlobalChecker {
     WallTime leased_until{};
   };
 
-  Violation check_origin(int index, const RegionState& region) {
+  Violation check_origin(const GlobalView& view, int index, const RegionState& region) {
     const BridgeData& bridge = region.origin.bridge();
     if (std::exchange(lost_at_[index], bridge.lost_at()) != bridge.lost_at()) {
       std::erase_if(known_, [&](const auto& each) { return std::get<0>(each.first) == index; });
@@ -50,7 +51,12 @@ class PublishedNeverDecreases final : public GlobalChecker {
     bridge.for_each_tuple([&](const std::string& tuple, const RegionCounts& counts) {
       for (const RegionCount& each : counts.counts) {
         Known& known = known_[{index, tuple, each.region, each.sequence}];
-        if (each.count < known.count || each.leased_until < known.leased_until) {
+        const bool lower = each.count < known.count &&
+                           is_live_at({tuple, each.sequence}, view.now.wall);
+        // A lease also matters in the window after its end.
+        const bool shorter = each.leased_until < known.leased_until &&
+                             view.now.wall < known.leased_until + duration_of({tuple, 0});
+        if (lower || shorter) {
           violation = "the origin of " + region.name + " had " + std::to_string(known.count) +
                       " of " + each.region + " in window " + std::to_string(each.sequence) +
                       ", and now has " + std::to_string(each.count) + ", or a shorter lease";

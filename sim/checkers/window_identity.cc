@@ -1,6 +1,11 @@
 // An accept changes only a cell of its time: the window of the request or, if the tuple moved on
 // while a read was in flight, the current one. A clock that was set back finds the tuple in a
-// window that it has shown before.
+// window that it has shown before; a request that waits meanwhile may be decided at the time that
+// the clock then shows.
+
+#include <algorithm>
+#include <map>
+#include <vector>
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
@@ -17,7 +22,8 @@ class WindowIdentity final : public RegionChecker {
     const auto of = [&](WallTime at) { return at.time_since_epoch() / record.duration; };
     const WallTime shown = view.nodes.at(static_cast<size_t>(record.node)).latest;
     const WallTime latest = std::max(shown, record.requested_at.wall);
-    if (sequence >= of(record.requested_at.wall) && sequence <= of(latest)) return {};
+    const WallTime earliest = record.requested_at.wall - set_back(record);
+    if (sequence >= of(earliest) && sequence <= of(latest)) return {};
     // A corrected clock has shown more than it remembers.
     if (had_wrong_clock(view.oracle.process(record.contributor.process), record.cell())) return {};
     return "decided in window " + std::to_string(sequence) + ", requested in " +
@@ -26,6 +32,11 @@ class WindowIdentity final : public RegionChecker {
 
   Violation after_event(const RegionView& view) override {
     for (const NodeView& node : view.nodes) {
+      std::vector<Offset>& offsets = offsets_[node.node];
+      const Millis now = offset_of(node.now);
+      if (offsets.empty() || offsets.back().of_clock != now) {
+        offsets.push_back({.since = node.now.mono, .of_clock = now});
+      }
       if (!node.touched) continue;
       for (const decide::CellView& cell : node.cells) {
         const Contributor contributor{node.process, cell.generation};
@@ -37,6 +48,32 @@ class WindowIdentity final : public RegionChecker {
     }
     return {};
   }
+
+ private:
+  // What the wall clock of a node is ahead of monotonic time.
+  struct Offset {
+    MonoTime since{};
+    Millis of_clock{0};
+  };
+  static Millis offset_of(const Instant& time) {
+    return time.wall.time_since_epoch() -
+           std::chrono::floor<Millis>(time.mono.time_since_epoch());
+  }
+
+  // By how much the clock of the node was set back, at most, while the request waited.
+  [[nodiscard]] Millis set_back(const RequestRecord& record) const {
+    const Millis before = offset_of(record.requested_at);
+    Millis least = std::min(before, offset_of(record.answered_at));
+    const auto offsets = offsets_.find(record.node);
+    if (offsets == offsets_.end()) return before - least;
+    for (auto it = offsets->second.rbegin(); it != offsets->second.rend(); ++it) {
+      if (it->since < record.requested_at.mono) break;
+      least = std::min(least, it->of_clock);
+    }
+    return before - least;
+  }
+
+  std::map<int, std::vector<Offset>> offsets_;  // by node, when they changed
 };
 
 }  // namespace

@@ -165,8 +165,13 @@ StepTotals WatchedOrigin::step(int process, const CellStep& step) {
 ExactAnswer WatchedOrigin::decide(const ExactCall& call) {
   const WallTime now = clock_.now().wall;
   exact_.delete_expired(now);
+  const size_t tuples = exact_.size();
   ExactAnswer answer = exact_.decide(call, now);
-  // A call that is sent again grants nothing more, unless it was denied the first time.
+  // The state had expired, and with it what was known of the calls of all writers.
+  if (exact_.size() > tuples) {
+    std::erase_if(last_calls_, [&](const auto& each) { return each.first.first == call.tuple; });
+  }
+  // A call that is sent again changes nothing, unless it was denied the first time.
   uint64_t& last = last_calls_[{call.tuple, call.writer}];
   if (call.number <= last) return answer;
   if (answer.changed) last = call.number;
@@ -175,7 +180,9 @@ ExactAnswer WatchedOrigin::decide(const ExactCall& call) {
   if (answer.changed) history.charged_at = clock_.now().mono;
   for (size_t i = 0; i < answer.decisions.size(); ++i) {
     if (answer.decisions[i].outcome != Outcome::kAdmitted) continue;
-    history.granted += call.asks[i].cost;
+    // A forgotten call that is sent again is decided again; its requests are answered once.
+    const bool first = granted_asks_.emplace(call.tuple, call.writer, call.number, i).second;
+    if (first) history.granted += call.asks[i].cost;
   }
   return answer;
 }

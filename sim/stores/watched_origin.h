@@ -16,6 +16,8 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -152,6 +154,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   std::map<CellId, Count> granted_;
   origins::ExactTuples exact_;                                        // lost with the rest
   std::map<std::pair<std::string, Component>, uint64_t> last_calls_;  // numbers
+  std::set<std::tuple<std::string, Component, uint64_t, size_t>> granted_asks_;  // by call number
   std::map<std::pair<std::string, Component>, Count> told_;
   std::map<std::string, ExactHistory> exact_history_;
   MonoTime exact_lost_at_{};
