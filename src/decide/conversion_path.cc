@@ -11,7 +11,9 @@
 #include "memory/conversion.h"
 #include "memory/exact_use.h"
 #include "memory/lifecycle.h"
+#include "memory/usage_key.h"
 #include "regional/conversion.h"
+#include "regional/exact_share.h"
 
 namespace weir::decide {
 
@@ -47,6 +49,12 @@ Engine::Sources Engine::sources_of(Instant now,
       const memory::TupleKey key = memory::key_of_class(*request.key, other, tuples.hash);
       const Tuple source = tuples.table.find(key);
       if (!source) continue;
+      if (request.key->header().cell_class() == CellClass::kWindow && counts_for_regions()) {
+        // How much of the usage is of this region; see units_of_region().
+        const auto usage = memory::usage_key(
+            key, regional::horizon_of(memory::peek_of(source, now.wall)), tuples.hash);
+        if (usage && tuples.table.find(*usage)) sources.windows.push_back(*usage);
+      }
       if (other == CellClass::kWindow) {
         sources.windows.push_back(key);
       } else if (memory::ExactUse(source).known().fresh_until > MonoTime{}) {

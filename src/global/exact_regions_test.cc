@@ -154,6 +154,17 @@ TEST_P(ExactRegions, TakeTheirOwnPartOverToAWindow) {
   EXPECT_LE(left(*east_two_), 60U);
 }
 
+// Also what another process has admitted, and no region has published.
+TEST_P(ExactRegions, TakeThePartOfAllTheirProcessesOverToAWindow) {
+  EXPECT_EQ(ask_times(*east_, 10), 10);
+  EXPECT_EQ(ask_times(*east_two_, 10), 10);
+  pass(Millis(2000));
+  algorithm_ = Algorithm::kFixedWindow;
+  EXPECT_TRUE(ask(*east_).admitted());
+  EXPECT_LE(left(*east_), 80U);
+  EXPECT_GE(left(*east_), 79U);
+}
+
 // What a region takes over into a state of its origin is not published.
 TEST_P(ExactRegions, TakeAllThatIsKnownOverFromAWindow) {
   const Algorithm to = std::exchange(algorithm_, Algorithm::kFixedWindow);
