@@ -16,6 +16,7 @@ std::vector<std::unique_ptr<RegionChecker>> all_region_checkers() {
   all.push_back(make_conservation());
   all.push_back(make_agreement());
   all.push_back(make_local_algorithms());
+  all.push_back(make_changed_settings());
   return all;
 }
 
@@ -26,6 +27,7 @@ std::vector<std::unique_ptr<RegionChecker>> region_checkers_without_origin() {
   some.push_back(make_consistent_verdicts());
   some.push_back(make_window_identity());
   some.push_back(make_local_algorithms());
+  some.push_back(make_changed_settings());
   return some;
 }
 

@@ -7,6 +7,12 @@
 
 namespace weir::sim {
 
+// Requests know nothing of usage tuples: global_burst_bound.cc checks what they are for. The
+// requests of clients whose settings change have no records, and a workspace.
+static bool is_unrecorded(const std::string& tuple) {
+  return memory::header_of(tuple).workspace_bytes() > 0 || memory::is_usage_tuple(tuple);
+}
+
 Monitor::Monitor(const Timeline& timeline, std::string only_checker)
     : timeline_(timeline), only_checker_(std::move(only_checker)) {}
 
@@ -78,7 +84,7 @@ void Monitor::note_disruption() {
 }
 
 void Monitor::after_write(int region, const OriginWrite& write) {
-  if (memory::is_usage_tuple(write.replay.cell.tuple)) return;
+  if (is_unrecorded(write.replay.cell.tuple)) return;
   check(region, [&](RegionChecker& checker, const RegionView& seen) {
     return checker.after_write(seen, write);
   });
@@ -86,10 +92,9 @@ void Monitor::after_write(int region, const OriginWrite& write) {
 
 void Monitor::after_commit(const Committed& committed) {
   history_.note(timeline_.now().mono, committed.rows);
-  // Requests know nothing of usage tuples: global_burst_bound.cc checks what they are for.
   std::vector<LedgerRow> rows = committed.rows;
   std::erase_if(rows, [](const LedgerRow& row) {
-    return memory::is_usage_tuple(
+    return is_unrecorded(
         memory::TupleKey(global::request_of(row.key), base::KeyedHash{1}).encoded());
   });
   check_global([&](GlobalChecker& checker, const GlobalView& seen) {
@@ -160,6 +165,12 @@ void Monitor::after_answer(const Node& node, const RequestRecord& record,
   });
 }
 
+void Monitor::after_changes(int region, const ChangedUse& use) {
+  check(region, [&](RegionChecker& checker, const RegionView& seen) {
+    return checker.after_changes(seen, use);
+  });
+}
+
 // Most events change no cell: messages in flight, or background work with nothing to do.
 void Monitor::after_event() {
   bool touched = false;
@@ -179,13 +190,13 @@ void Monitor::audit() {
   for_each_node([this](const Node& node, Region& region) {
     NodeView& seen = region.views[static_cast<size_t>(node.index)];
     seen.shared.clear();
-    seen.usage.clear();
+    seen.unrecorded.clear();
     seen.sync = {};
     if (!node.is_running()) return;
     seen.sync = node.engine->sync_stats();
     conditions.no_room = conditions.no_room || seen.sync.left_out > 0;
     node.engine->inspect_sync(node.clock.now(), [&](const global::SharedCell& cell) {
-      (memory::is_usage_tuple(cell.tuple) ? seen.usage : seen.shared).push_back(cell);
+      (is_unrecorded(cell.tuple) ? seen.unrecorded : seen.shared).push_back(cell);
     });
   });
   check_global(
@@ -222,7 +233,7 @@ void Monitor::refresh_views() {
     if (!node.is_running()) return;
     seen.incarnation = node.engine->incarnation();
     node.engine->inspect([&](const decide::CellView& cell) {
-      if (!memory::is_usage_tuple(cell.tuple)) seen.cells.push_back(cell);
+      if (!is_unrecorded(cell.tuple)) seen.cells.push_back(cell);
     });
   });
 }

@@ -72,6 +72,8 @@ class Monitor {
   // To be called for each of them, after record().
   void after_answer(const Node& node, const RequestRecord& record,
                     const std::vector<RequestRecord>& together);
+  // A client has used all its settings. Its requests have no record.
+  void after_changes(int region, const ChangedUse& use);
   // After each event of the timeline.
   void after_event();
   // Every kAuditEvery: the publish rule's state of each cell.

@@ -71,7 +71,7 @@ class PublishedInTime final : public GlobalChecker {
       return asks && cell.usage.counted > least_since(region, id, since);
     };
     return std::any_of(node.shared.begin(), node.shared.end(), is_lost) ||
-           std::any_of(node.usage.begin(), node.usage.end(), is_lost);
+           std::any_of(node.unrecorded.begin(), node.unrecorded.end(), is_lost);
   }
   // The smallest count that the origin had since then.
   static Count least_since(const RegionState& region, const CellId& cell, MonoTime since) {

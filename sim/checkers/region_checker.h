@@ -31,7 +31,7 @@ struct NodeView {
   bool touched = true;    // by the last event; if not, its cells are unchanged
   // As the publish rule sees them; as of the last audit.
   std::vector<global::SharedCell> shared;
-  std::vector<global::SharedCell> usage;  // the same of usage tuples, which requests do not name
+  std::vector<global::SharedCell> unrecorded;  // the same of tuples that no record names
   SyncStats sync{};
 
   [[nodiscard]] bool runs() const { return process >= 0; }
@@ -88,6 +88,14 @@ struct RegionView {
   bool has_ledger = false;  // through which a region may read the counts of its ended processes
 };
 
+// What a region has admitted to a client, whose algorithm and duration have changed meanwhile.
+struct ChangedUse {
+  std::string client;
+  std::string settings;  // all of them, in order
+  Count limit = 0;
+  Count admitted = 0;
+};
+
 // Each method returns the violation, if there is one.
 class RegionChecker {
  public:
@@ -97,6 +105,7 @@ class RegionChecker {
   virtual Violation after_answer(const RegionView&, const RequestRecord&) { return {}; }
   // The same for algorithms that each process counts by itself.
   virtual Violation after_local_answer(const RegionView&, const RequestRecord&) { return {}; }
+  virtual Violation after_changes(const RegionView&, const ChangedUse&) { return {}; }
   virtual Violation after_event(const RegionView&) { return {}; }
   virtual Violation after_write(const RegionView&, const OriginWrite&) { return {}; }
   // Messages that a process sends to the origin, and replies that reach it.

@@ -38,6 +38,7 @@ struct Tally {
   Millis simulated{0};
   uint64_t fingerprint = 0;
   std::map<Coverage, uint64_t> coverage;
+  std::map<Coverage, uint64_t> worlds_with;  // worlds that reached it
 
   void add(const RunReport& report) {
     ++worlds;
@@ -45,7 +46,9 @@ struct Tally {
     simulated += report.lasted;
     fingerprint = (std::rotl(fingerprint, 23) ^ report.fingerprint) * 0x9E3779B97F4A7C15u;
     for (const auto& [mark, times] : report.coverage) {
-      if (times > 0) coverage[mark] += times;
+      if (times == 0) continue;
+      coverage[mark] += times;
+      ++worlds_with[mark];
     }
   }
 
@@ -60,14 +63,18 @@ struct Tally {
   }
 };
 
+// How often each state was reached, and in which share of the worlds.
 void print_tally(const Tally& tally, double seconds) {
-  fmt::print("{:>12}  coverage\n", "count");
+  fmt::print("{:>12}  {:>6}  coverage\n", "count", "worlds");
   for (size_t i = 0; i < kMarkCount; ++i) {
     const auto mark = static_cast<Coverage>(i);
     const auto found = tally.coverage.find(mark);
     const std::string count =
         found == tally.coverage.end() ? "0" : readable(static_cast<double>(found->second));
-    fmt::print("{:>12}  {}\n", count, to_string(mark));
+    const auto reached = tally.worlds_with.find(mark);
+    const uint64_t worlds = reached == tally.worlds_with.end() ? 0 : reached->second;
+    const uint64_t percent = 100 * worlds / std::max<uint64_t>(tally.worlds, 1);
+    fmt::print("{:>12}  {:>4} %  {}\n", count, percent, to_string(mark));
   }
   fmt::print("\n{}\nin {:.1f} s, fingerprint {:016x}\n", tally.line(), seconds, tally.fingerprint);
 }

@@ -198,6 +198,16 @@ void World::reject_rows_of_a_tuple() {
                     [link = node->ledger] { link->rejected_name.clear(); });
 }
 
+void World::schedule_rejected_rows() {
+  timeline_.post_in(Millis(random_.between(500, 3000)), [this] {
+    if (!active_) return;
+    schedule_rejected_rows();
+    if (!happens(WorldFault::kRejectedRows)) return;
+    monitor_.note_disruption();
+    reject_rows_of_a_tuple();
+  });
+}
+
 void World::drop_connection(Node& node, Millis late) {
   node.link->break_holding_for(late);
   note("the connection of node " + std::to_string(node.index) + " dies");
@@ -219,7 +229,9 @@ void World::isolate(Node& node) {
 
 // Sometimes just after a whole second, when windows begin, and back over it.
 void World::schedule_clock() {
-  const bool over_a_start = random_.one_in(3);
+  // Back only if it was set ahead before.
+  const bool over_a_start =
+      options_.steps_back ? stepping_node_->clock.skew() > kMostJump / 3 : random_.one_in(3);
   const Millis second(1000);
   const Millis to_start = second - stepping_node_->clock.now().wall.time_since_epoch() % second;
   const Millis delay =
@@ -227,8 +239,9 @@ void World::schedule_clock() {
   timeline_.post_in(delay, [this, over_a_start] {
     if (!active_) return;
     const int64_t most = kMostJump.count();
+    const int64_t least = options_.steps_back ? most / 2 : -most;
     set_clock(
-        Millis(over_a_start ? random_.between(-most, -most / 2) : random_.between(-most, most)));
+        Millis(over_a_start ? random_.between(-most, -most / 2) : random_.between(least, most)));
     schedule_clock();
   });
 }

@@ -22,10 +22,12 @@
 #include "global/shared_tuples.h"
 #include "ledgers/memory_ledger.h"
 #include "memory/tuple_key.h"
+#include "memory/usage_key.h"
 #include "origins/in_process_origin.h"
 #include "sim/timeline.h"
 #include "sim/worlds/burst_bugs_test.h"
 #include "sim/worlds/find_violation_test.h"
+#include "sim/worlds/region_bugs_test.h"
 #include "sim/worlds/world.h"
 #include "tests/doubles/faulty_ledger.h"
 #include "tests/doubles/manual_clock.h"
@@ -658,6 +660,85 @@ bool bursts_of_all_regions_are_forgotten() {
   return admitted > 300 + 2 * (kBursts - 1) * 100 + 200;
 }
 
+// A region admits most of a limit at the end of a window of the usage tuple, and the other begins
+// in the next. Returns whether it has more than the rest.
+bool a_new_state_ignores_the_last_usage_window() {
+  for (const Algorithm algorithm : {Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
+    TwoStates regions(algorithm);
+    const Millis width = memory::usage_width(TwoStates::kDrains);
+    const Millis into = regions.clock.now().wall.time_since_epoch() % width;
+    regions.clock.advance(width - into - Millis(30'000));
+    regions.pass(Millis(5000));
+    EXPECT_TRUE(regions.ask(*regions.east, 90).admitted());
+    regions.pass(Millis(2000));
+    EXPECT_TRUE(regions.usage_row("east"));
+    regions.clock.advance(Millis(30'000));
+    regions.pass(Millis(1000));
+    (void)regions.ask(*regions.west, 1);
+    regions.pass(Millis(1000));
+    if (regions.left(*regions.west) > 10) return true;
+  }
+  return false;
+}
+
+// A process whose clock is ahead admits most of a limit when the window has not begun for the
+// bridge. Returns whether the lease in its row is shorter than any other.
+bool a_lease_on_the_next_window_is_short() {
+  TwoRegions regions;
+  constexpr Millis kLease = SyncRules{}.lease;
+  doubles::ManualClock ahead;
+  ahead.step_wall(Millis(2000));
+  const auto origin = std::make_shared<origins::InProcessOrigin>(regions.clock);
+  const auto bridge = regions.make("east", 1, origin);
+  const auto west = regions.make("west", 2);
+  regions.pass(Millis(5000), {bridge.get(), west.get()});
+  regions.clock.advance(kLease - Millis(12'000));
+  regions.pass(Millis(6000), {bridge.get(), west.get()});
+  ahead.advance(kLease - Millis(1000));
+  const auto east = decide::Engine::make(
+      ahead, {.origin = origin->another_endpoint(),
+              .ledger = regions.store->another_client(),
+              .region = "east",
+              .capacity = 16,
+              .seed = 3});
+  Request request = TwoRegions::request("a", 60);
+  request.duration = kLease;
+  east->check_async(ahead.now(), request, regions.executor, [](const Result<Verdict>& verdict) {
+    EXPECT_TRUE(verdict->admitted());
+  });
+  regions.executor.run();
+  regions.pass(Millis(600), {bridge.get()});
+  const int64_t next = ahead.now().wall.time_since_epoch() / kLease;
+  for (const LedgerRow& row : regions.store->contents()) {
+    if (row.region != "east" || row.key.identifier != "a" || row.sequence != next) continue;
+    return row.leased_until <= WallTime(next * kLease) + kLease;
+  }
+  ADD_FAILURE() << "the bridge has published nothing";
+  return false;
+}
+
+// A duration is changed, and what counts by the former one is taken over, twice. Returns whether it
+// is charged twice.
+bool a_repeated_takeover_charges_again() {
+  doubles::ManualClock clock;
+  const auto engine = decide::Engine::make(clock, {.capacity = 16, .seed = 1});
+  Request request{.ns = "mutation",
+                  .identifier = "a",
+                  .limit = 16,
+                  .duration = Millis(16'000),
+                  .cost = 6,
+                  .algorithm = Algorithm::kFixedWindow};
+  EXPECT_TRUE(engine->check(clock.now(), request)->admitted());
+  const PastDurations past{
+      .changed = clock.now().wall, .count = 1, .durations = {request.duration}};
+  request.duration = Millis(160'000);
+  request.cost = 1;
+  request.past = &past;
+  EXPECT_EQ(engine->check(clock.now(), request)->remaining, 9U);
+  clock.advance(Millis(2500));
+  return engine->check(clock.now(), request)->remaining != 8;
+}
+
 struct Interleaving {
   Mutation mutation = Mutation::kNone;
   std::string_view name = {};
@@ -686,7 +767,22 @@ const std::vector<Interleaving>& interleavings() {
       {Mutation::kLeaseWithinCell, "LeaseOnUsageWithinCell", a_lease_on_usage_ends_within_a_window},
       {Mutation::kContendedFirst, "ContendedFirst", denials_delay_another_namespace},
       {Mutation::kWaitingNotExported, "WaitingNotExported",
-       another_region_ignores_a_row_that_waits}};
+       another_region_ignores_a_row_that_waits},
+      {Mutation::kConvertedFromOpen, "ConvertedFromOpen", a_conversion_tells_its_own_usage},
+      {Mutation::kConvertedWithoutUntold, "ConvertedWithoutUntold",
+       a_conversion_forgets_the_allowance},
+      {Mutation::kTakenOverAgain, "TakenOverAgain", a_repeated_takeover_charges_again},
+      {Mutation::kAnswerOfAnotherGeneration, "AnswerOfAnotherGeneration",
+       an_answer_reaches_a_tuple_created_since},
+      {Mutation::kStepForgetsSiblingsLast, "StepForgetsSiblingsLast",
+       a_step_ignores_what_others_used_last},
+      {Mutation::kUncertainIgnored, "UncertainIgnored", an_own_grant_counts_as_that_of_siblings},
+      {Mutation::kReplayLowersGrant, "ReplayLowersGrant", a_replay_takes_back_a_grant},
+      {Mutation::kLateForgetsOwnLast, "LateForgetsOwnLast",
+       a_late_answer_forgets_the_own_last_window},
+      {Mutation::kFirstChargeWithoutLast, "FirstChargeWithoutLast",
+       a_new_state_ignores_the_last_usage_window},
+      {Mutation::kLeaseOfNextFromNow, "LeaseOfNextFromNow", a_lease_on_the_next_window_is_short}};
   return kInterleavings;
 }
 

@@ -15,6 +15,7 @@ constexpr Millis kSyncSeldom{2000};
 constexpr Millis kSweepEvery{700};
 constexpr size_t kCapacity = 64;
 constexpr size_t kSmallCapacity = 1;  // a table has a few more slots
+constexpr size_t kLargeCapacity = 512;
 constexpr int64_t kAcksPerKill = 40;
 constexpr int64_t kStepsPerKill = 250;
 
@@ -65,6 +66,12 @@ class World::NodeLedgerWatcher final : public CheckedLedgerWatcher {
   Node& node_;
 };
 
+// Counts of clients whose settings change stay for longer than a world lasts.
+static size_t capacity_for(const WorldOptions& options) {
+  if (options.table == TableSize::kSmall) return kSmallCapacity;
+  return options.changes_settings ? kLargeCapacity : kCapacity;
+}
+
 void World::start_process(Node& node) {
   const bool same_name = options_.planted_bug == PlantedBug::kSameIncarnation && node.seed != 0;
   if (!same_name) node.seed = random_.next();
@@ -88,7 +95,7 @@ void World::start_process(Node& node) {
                    .read_deadline = monitor_.guarantees.read_deadline,
                    .max_freshness = monitor_.guarantees.max_freshness,
                    .replay_within = replay_within_,
-                   .capacity = options_.table == TableSize::kSmall ? kSmallCapacity : kCapacity,
+                   .capacity = capacity_for(options_),
                    .remote_tuples = static_cast<size_t>(options_.remote_tuples),
                    .seed = node.seed});
   node.process = &monitor_.start_process(node);
@@ -267,7 +274,8 @@ void World::schedule_sweep(Node& node) {
   node.executor->post_at(timeline_.now().mono + kSweepEvery,
                          [this, &node, executor = node.executor] {
                            if (!executor->alive()) return;
-                           if (node.engine->run_sweep(node.clock.now(), kCapacity).done > 0)
+                           const size_t slots = capacity_for(options_);
+                           if (node.engine->run_sweep(node.clock.now(), slots).done > 0)
                              cover(Coverage::kTupleExpired);
                            schedule_sweep(node);
                          });

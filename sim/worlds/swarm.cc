@@ -26,15 +26,33 @@ void draw_pressure(Random& random, WorldOptions& options) {
   if (random.one_in(8)) options.clock = ClockFault::kJumps;
 }
 
+// What makes each mechanism act in one world of ten. Earlier seeds do not draw it: they stay the
+// same worlds.
+void draw_more(Random& random, WorldOptions& options) {
+  options.changes_settings = options.table == TableSize::kLarge && random.one_in(3);
+  if (random.one_in(3)) options.all_algorithms = true;
+  if (options.faults == FaultMode::kNone) {
+    options.max_region_skew = Millis(1500);
+    return;
+  }
+  options.steps_back = random.one_in(2);
+  options.ledger_trouble = random.one_in(3);
+  const bool fills = options.without_origin > 0 && options.table == TableSize::kSmall;
+  if (random.one_in(5) && !fills) options.clock = ClockFault::kHours;
+  if (random.one_in(12)) options.clock = ClockFault::kJumps;
+}
+
 }  // namespace
 
 WorldOptions world_of(uint64_t seed) {
   WorldOptions options{.seed = seed};
-  if (seed % 2 == 0) {
+  const bool wide = seed >= kFirstWideSeed;
+  const uint64_t fair = wide ? seed / 2 : seed;  // of wide worlds one in four has no faults
+  if (seed % 2 == 0 && fair % 2 == 0) {
     options.faults = FaultMode::kNone;
-    options.regions = seed % 4 == 0 ? 2 : 3;
+    options.regions = fair % 4 == 0 ? 2 : 3;
   }
-  if (seed % 16 == 6) options.max_region_skew = Millis(1500);
+  if (!wide && seed % 16 == 6) options.max_region_skew = Millis(1500);
   if (seed % 8 == 3) {
     options.regions = 2;
     options.visitors = 10;
@@ -47,6 +65,7 @@ WorldOptions world_of(uint64_t seed) {
   Random random(~seed);
   draw_pressure(random, options);
   options.bursts = random.one_in(3);
+  if (wide) draw_more(random, options);
   return options;
 }
 

@@ -48,7 +48,8 @@ World::World(const WorldOptions& options)
   options_.without_origin = count == 1 ? 0 : std::min(options_.without_origin, options_.regions);
   for (int i = 0; i < count; ++i) make_region();
   if (count > 1) make_ledger();
-  if (!fault_free && random_.one_in(2) && happens(WorldFault::kClockSteps)) {
+  const bool steps = options.steps_back || (!fault_free && random_.one_in(2));
+  if (!fault_free && steps && happens(WorldFault::kClockSteps)) {
     stepping_node_ = regions_.front()->nodes.front().get();
     monitor_.guarantees.max_clock_skew = kMostApart + options.max_region_skew;
   }
@@ -101,15 +102,19 @@ void World::make_ledger() {
   // Nothing shows whether a process that is its own bridge had capacity for all tuples.
   monitor_.conditions.no_room = options_.remote_tuples > 0;
   const bool lossy = !fault_free && random_.one_in(2) && happens(WorldFault::kLedgerMessageLoss);
+  const bool cuts =
+      options_.ledger_trouble && !fault_free && happens(WorldFault::kLedgerMessageLoss);
   for_each_node([&](Node& node) {
     LedgerFaults& normal = node.normal_ledger;
     normal.most_delay = Millis(random_.between(1, fault_free ? kMostFairDelay.count() : 150));
+    if (cuts) normal.cut_permille = 300;
     if (!lossy) return;
     normal.lose_permille = one_of(random_, std::array<int64_t, 3>{0, 20, 100});
     normal.repeat_permille = one_of(random_, std::array<int64_t, 2>{0, 125});
     normal.fail_permille = one_of(random_, std::array<int64_t, 3>{0, 50, 200});
     normal.stale_permille = one_of(random_, std::array<int64_t, 2>{0, 50});
-    normal.cut_permille = one_of(random_, std::array<int64_t, 2>{0, 50});
+    const auto cut = one_of(random_, std::array<int64_t, 2>{0, 50});
+    normal.cut_permille = std::max(normal.cut_permille, cut);
   });
   monitor_.watch_ledger(*ledger_, [this] { return delays(); });
 }
@@ -176,8 +181,10 @@ RunReport World::run() {
   timeline_.post_in(fault_free ? Millis(2000) : Millis(0), [this] { schedule_traffic(); });
   if (ledger_ && options_.visitors > 0) schedule_visit();
   if (options_.bursts) schedule_bursts();
+  if (options_.changes_settings) schedule_changing_clients();
   if (!fault_free) {
     schedule_fault();
+    if (ledger_ && options_.ledger_trouble) schedule_rejected_rows();
     if (stepping_node_ != nullptr) schedule_clock();
     if (options_.clock == ClockFault::kHours) schedule_wrong_clock();
     if (options_.clock == ClockFault::kJumps) schedule_clock_jump();

@@ -67,7 +67,10 @@ struct WorldOptions {
   bool bursts = false;            // the same burst on all nodes of a region, now and then
   int without_origin = 0;         // regions, the last ones: one process each, which has no origin
   ClockFault clock = ClockFault::kNone;
+  bool steps_back = false;      // one clock is often set back over the start of a window
+  bool ledger_trouble = false;  // the ledger often rejects rows and cuts imports
   bool all_algorithms = false;  // also tuples of algorithms that each process counts by itself
+  bool changes_settings = false;  // clients whose algorithm and duration change
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   int tuples = 4;                    // that get requests, 1 to 4
@@ -122,6 +125,7 @@ class World {
 
     [[nodiscard]] Count limit_in(int region) const { return region == 0 ? limit : other_limit; }
   };
+  struct ChangingClient;
   class NodeOriginWatcher;
   class NodeLedgerWatcher;
 
@@ -146,6 +150,12 @@ class World {
   [[nodiscard]] RequestRecord make_record(const Node& node, const Tuple& tuple, Count cost) const;
   [[nodiscard]] Node* any_serving_node();
   void choose_load();
+
+  // Clients whose settings change (changing_clients.cc).
+  void schedule_changing_clients();
+  void use_settings(const std::shared_ptr<ChangingClient>& client, size_t stage);
+  void send_by_settings(Node& node, const std::shared_ptr<ChangingClient>& client, size_t stage);
+  void check_changes(const ChangingClient& client);
 
   // Processes (node_lifecycle.cc).
   void start_process(Node& node);
@@ -175,6 +185,7 @@ class World {
   void start_ledger_outage(Connectivity connectivity, Millis lasts);
   void start_region_outage(Region& region, Connectivity connectivity, Millis lasts);
   void reject_rows_of_a_tuple();
+  void schedule_rejected_rows();
   [[nodiscard]] bool happens(WorldFault kind) const {
     return options_.disabled_faults.count(kind) == 0;
   }
@@ -237,6 +248,7 @@ class World {
   bool idle_ = false;               // no region does
   MonoTime load_until_{};
   int one_time_requests_ = 0;
+  int changing_clients_ = 0;
   std::vector<std::pair<Node*, Tuple>> visitors_;
   bool active_ = true;
   bool probing_ = true;

@@ -11,6 +11,11 @@
 
 #include <cstdint>
 
+#ifdef WEIR_MUTATIONS
+#include <array>
+#include <atomic>
+#endif
+
 namespace weir::base {
 
 enum class Mutation : uint8_t {
@@ -44,7 +49,11 @@ enum class Mutation : uint8_t {
   kStepAdds,                   // a step that arrives twice is counted twice
   kStepIgnoresForeign,         // a step grants what other regions have used
   kStepIgnoresLast,            // a step grants what the last window still uses
+  kStepForgetsSiblingsLast,    // a step does not tell the known siblings of the last window
+  kUncertainIgnored,           // what a step may have granted counts as that of siblings, too
+  kReplayLowersGrant,          // a replay sends less than a step was granted
   kLateAsLocal,                // a late answer is decided as if the origin were lost
+  kLateForgetsOwnLast,         // the bound of a late answer ignores the own last window
   // Tuples whose whole state the origin keeps.
   kToldChargedAgain,     // what a process told before is charged with every call
   kLateChargeClipped,    // what is told late is charged only as far as it fits
@@ -53,6 +62,12 @@ enum class Mutation : uint8_t {
   kForeignCutToABurst,   // of much news at once only one burst is charged
   kUsageOfStepsOnly,     // what a process admits by its allowance is not counted for other regions
   kUsageWindowShort,     // the windows for other regions are shorter than a cost counts
+  kFirstChargeWithoutLast,     // a new ring or log is not charged for the last window
+  kAnswerOfAnotherGeneration,  // an answer is taken for that to a tuple that was created since
+  // Changed algorithms and durations.
+  kConvertedFromOpen,       // of two tuples that took over each other's usage, one tells it again
+  kConvertedWithoutUntold,  // what the process admitted since the last answer is not taken over
+  kTakenOverAgain,          // a take-over that is repeated charges all of the usage again
   // The publish rule.
   kRuleOnRequestsOnly,  // received counts and the passing of time do not trigger the rule
   kRegionsUnderestimated,
@@ -65,6 +80,7 @@ enum class Mutation : uint8_t {
   kUnheldNotEvaluated,  // the rule is not evaluated for tuples that no process holds
   kDueRemovedAlways,    // a tuple that became due again while it was published is forgotten
   kLeaseWithinCell,     // a lease may end within a window
+  kLeaseOfNextFromNow,  // the lease in a row of the next window does not begin with that window
   kContendedFirst,      // contended rows go before all others
   kWaitingNotExported,  // the exported bound does not count rows that wait
   kOwnRowFresh,         // a row of the own region makes a tuple fresh
@@ -81,7 +97,14 @@ enum class Mutation : uint8_t {
 #ifdef WEIR_MUTATIONS
 // Set it before any engine runs.
 inline Mutation planted = Mutation::kNone;
+// The lines that were reached since the last reset_reached(): what they belong to was at work.
+inline std::array<std::atomic<bool>, static_cast<size_t>(Mutation::kCount)> reached{};
+inline void reset_reached() {
+  for (auto& line : reached) line.store(false, std::memory_order_relaxed);
+}
 [[nodiscard]] inline bool mutated(Mutation mutation) {
+  auto& line = reached[static_cast<size_t>(mutation)];
+  if (!line.load(std::memory_order_relaxed)) line.store(true, std::memory_order_relaxed);
   return planted == mutation;
 }
 #else

@@ -253,7 +253,9 @@ bool Engine::raise_to(const RequestContext& context, Count units) {
   const base::MutexLock lock(takeover_mutex_);
   const auto raise = [&](const Tuple& tuple) {
     const Units now_here = units_of(context.key, context.query.algorithm, context.now);
-    const Count more = base::saturating_sub(units, is_window ? now_here.region : now_here.all);
+    const bool again = memory::mutated(memory::Mutation::kTakenOverAgain);
+    const Count here = is_window ? now_here.region : now_here.all;
+    const Count more = base::saturating_sub(units, again ? 0 : here);
     if (more == 0) return CellDecision{};
     if (is_window && state_.tuples->has_origin()) {
       const WindowCells cells(tuple);

@@ -28,6 +28,11 @@ constexpr size_t kReadBeyondBudget = 16;
 constexpr Millis kClocksDiffer{2000};
 constexpr WallTime kAnyTime{Millis(int64_t{1} << 52)};
 
+// From when a row of a window leases its tuple. A window may have begun elsewhere only.
+WallTime lease_begins(WallTime now, WallTime window) {
+  return window > now && !mutated(Mutation::kLeaseOfNextFromNow) ? window : now;
+}
+
 // The lease of a region on a tuple covers whole windows, so that all regions agree in which
 // windows it holds.
 WallTime lease_from(WallTime now, Millis duration, Millis lease) {
@@ -209,16 +214,16 @@ std::vector<BridgePublisher::OwnRow> BridgePublisher::rows_of(Instant now, const
     }
     if (reason == PublishReason::kNone) continue;
     const Count limit = tuple.limit_seen();
+    const WallTime leased_from = lease_begins(now.wall, WallTime(sequence * tuple.duration()));
     Count published = count;
     if (mutated(Mutation::kForeignPublished)) published += tuple.foreign(sequence);
     if (mutated(Mutation::kVerdictPublished) && asked && !over) published = limit;
     rows.push_back({.sequence = sequence,
                     .count = published,
                     .limit = limit == 0 ? kMaxLimit : limit,
-                    .leased_until =
-                        over ? WallTime{}
-                             : lease_from(std::max(now.wall, WallTime(sequence * tuple.duration())),
-                                          tuple.duration(), regions_.rules.lease),
+                    .leased_until = over ? WallTime{}
+                                         : lease_from(leased_from, tuple.duration(),
+                                                      regions_.rules.lease),
                     .reason = reason});
   }
   return rows;

@@ -146,7 +146,7 @@ SharedTuples::Merge SharedTuples::merge(SharedTuple& entry, int64_t current,
   const Merge lease = merge_lease(entry, current, count);
   // Clocks differ a little: the next window may have begun elsewhere, the one after it cannot have.
   if (count.sequence < current - 1 || count.sequence > current + 1) return lease;
-  if (mutated(Mutation::kNextWindowDropped) && count.sequence > current) return lease;
+  if (count.sequence > current && mutated(Mutation::kNextWindowDropped)) return lease;
   SharedWindow* const found = window(entry, count.sequence, current);
   if (found == nullptr) return Merge::kNoMemory;
   if (found->sequence != count.sequence) return lease;

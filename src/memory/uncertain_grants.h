@@ -55,6 +55,7 @@ class UncertainGrants {
     for (const Step& step : found->second.steps) {
       if (step.sequence == sequence) sum += step.cost;
     }
+    if (sum > 0 && mutated(Mutation::kUncertainIgnored)) return 0;
     return sum;
   }
 

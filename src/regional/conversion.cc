@@ -48,7 +48,11 @@ Conversion conversion_to(const memory::TupleStore& tuples, const RegionState& re
     if ((others & memory::set_of(other)) == 0) continue;
     const TupleKey source_key = memory::key_of_class(key, other, tuples.hash);
     const Tuple source = tuples.table.find(source_key);
-    if (!source || (purpose == Purpose::kTell && memory::is_open(source))) continue;
+    if (!source) continue;
+    if (purpose == Purpose::kTell && memory::is_open(source) &&
+        !memory::mutated(memory::Mutation::kConvertedFromOpen)) {
+      continue;
+    }
     if ((memory::taken_by(source) & memory::set_of(own)) != 0) {
       conversion.beside |= memory::set_of(other);
       continue;

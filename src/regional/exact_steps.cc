@@ -172,7 +172,11 @@ void Steps::note_answer(const Flight& flight, const std::vector<Ask>& asks,
   const Tuple tuple = tuples_->table.find(flight.key);
   const memory::Query& last = asks.back().query;
   // The tuple was removed meanwhile.
-  if (!tuple || ExactUse(tuple).generation() != flight.generation) return;
+  if (!tuple) return;
+  if (ExactUse(tuple).generation() != flight.generation &&
+      !base::mutated(base::Mutation::kAnswerOfAnotherGeneration)) {
+    return;
+  }
   const ExactUse use(tuple);
   // It has another rate, or a part of it.
   if (!memory::fits(tuple, last)) return use.note_told(flight.own);

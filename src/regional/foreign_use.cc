@@ -20,7 +20,9 @@ ForeignUse foreign_use(const memory::Query& query, const algorithms::Position& a
   // at its end.
   const memory::CellClass kind = memory::class_of(query.algorithm);
   if (kind != memory::CellClass::kBacklog) {
-    use.at_first = use.current + (at.offset < horizon_of(query) ? use.last : 0);
+    const bool last_counts = use.last > 0 && at.offset < horizon_of(query) &&
+                             !base::mutated(base::Mutation::kFirstChargeWithoutLast);
+    use.at_first = use.current + (last_counts ? use.last : 0);
     // All leaves a ring together. A log has one stamp for each unit of its limit.
     if (kind == memory::CellClass::kRing) use.most = kMaxLimit;
     return use;

@@ -360,7 +360,9 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
     if (expires_at <= now) return;
   }
   // Not less than a step granted: the next step will grant that again.
-  const Count total = std::max(own->count_of(sequence), acked.count_of(sequence));
+  Count total = own->count_of(sequence);
+  const Count granted = acked.count_of(sequence);
+  if (granted > total && !mutated(Mutation::kReplayLowersGrant)) total = granted;
   // A count that may change the answer of the publish rule, and that was not evaluated yet. The
   // bridge evaluates it, even if this process ends or evicts the tuple now.
   const bool unevaluated = region_->reads_regions && sequence == cells.newest() &&

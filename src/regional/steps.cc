@@ -216,12 +216,15 @@ bool Steps::prepare(Flight& flight, CellStep& step) {
                        : memory::count_in(cells.acked(at.sequence), at.sequence);
   const bool needs_regions = region_->reads_regions && freshness_of(cells).needs_regions();
   flight.only_reads = needs_regions && flight.asks.front().rounds < kMostRounds / 2;
+  const Count siblings_last = memory::count_in(cells.siblings(last), last);
+  const bool forgets =
+      siblings_last > 0 && memory::mutated(memory::Mutation::kStepForgetsSiblingsLast);
   step = {.cell = {flight.tuple, at.sequence},
           .writer = region_->component(flight.generation),
           .own = flight.own,
           .own_last = memory::count_in(cells.own(last), last),
           .siblings = memory::count_in(cells.siblings(at.sequence), at.sequence),
-          .siblings_last = memory::count_in(cells.siblings(last), last),
+          .siblings_last = forgets ? 0 : siblings_last,
           .foreign = memory::count_in(cells.foreign(at.sequence), at.sequence),
           .foreign_last = memory::count_in(cells.foreign(last), last),
           .duration = at.width,
