@@ -573,8 +573,8 @@ class LowerRegionCount : public ::testing::Test {
   }
 
   const std::string name_ = "region";
-  const std::string tuple_ = tuple_of(
-      {.workspace = {}, .ns = "sim", .identifier = "a", .duration = kWidth});
+  const std::string tuple_ =
+      tuple_of({.workspace = {}, .ns = "sim", .identifier = "a", .duration = kWidth});
   Timeline timeline_{1};
   const int64_t window_ = timeline_.now().wall.time_since_epoch() / kWidth;
   // From then on the window is neither the current nor the last one.

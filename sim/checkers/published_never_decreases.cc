@@ -51,8 +51,8 @@ class PublishedNeverDecreases final : public GlobalChecker {
     bridge.for_each_tuple([&](const std::string& tuple, const RegionCounts& counts) {
       for (const RegionCount& each : counts.counts) {
         Known& known = known_[{index, tuple, each.region, each.sequence}];
-        const bool lower = each.count < known.count &&
-                           is_live_at({tuple, each.sequence}, view.now.wall);
+        const bool lower =
+            each.count < known.count && is_live_at({tuple, each.sequence}, view.now.wall);
         // A lease also matters in the window after its end.
         const bool shorter = each.leased_until < known.leased_until &&
                              view.now.wall < known.leased_until + duration_of({tuple, 0});

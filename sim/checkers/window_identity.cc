@@ -56,8 +56,7 @@ class WindowIdentity final : public RegionChecker {
     Millis of_clock{0};
   };
   static Millis offset_of(const Instant& time) {
-    return time.wall.time_since_epoch() -
-           std::chrono::floor<Millis>(time.mono.time_since_epoch());
+    return time.wall.time_since_epoch() - std::chrono::floor<Millis>(time.mono.time_since_epoch());
   }
 
   // By how much the clock of the node was set back, at most, while the request waited.

@@ -14,9 +14,9 @@ namespace weir::sim {
 namespace {
 
 constexpr size_t kStages = 3;
-constexpr std::array kAlgorithms{Algorithm::kFixedWindow,         Algorithm::kSlidingWindow,
-                                 Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog,
-                                 Algorithm::kGcra,                Algorithm::kTokenBucket};
+constexpr std::array kAlgorithms{
+    Algorithm::kFixedWindow, Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict,
+    Algorithm::kSlidingLog,  Algorithm::kGcra,          Algorithm::kTokenBucket};
 // So long that no window ends while a client is there, with a few exceptions.
 constexpr std::array kDurations{Millis(1'800'000), Millis(3'600'000), Millis(7'200'000)};
 constexpr Millis kClocksApart{5000};
@@ -109,8 +109,7 @@ void World::use_settings(const std::shared_ptr<ChangingClient>& client, size_t s
   }
   // With several regions a window takes over what the region has admitted by the last form only,
   // and of another duration what each process knows of that.
-  const bool to_window =
-      memory::class_of(client->settings.algorithm) == memory::CellClass::kWindow;
+  const bool to_window = memory::class_of(client->settings.algorithm) == memory::CellClass::kWindow;
   if (ledger_ && to_window && (client->forms.size() > 2 || changes_duration)) {
     client->exact = false;
   }
@@ -145,10 +144,9 @@ void World::send_by_settings(Node& node, const std::shared_ptr<ChangingClient>& 
     client->exact = false;
     Request other = request;
     other.algorithm = pick(random_, kAlgorithms);
-    node.engine->check_all_async(node.clock.now(), std::vector{request, other}, *node.executor,
-                                 [answered](const Result<BatchVerdict>& verdict) {
-                                   answered(verdict->admitted(), false);
-                                 });
+    node.engine->check_all_async(
+        node.clock.now(), std::vector{request, other}, *node.executor,
+        [answered](const Result<BatchVerdict>& verdict) { answered(verdict->admitted(), false); });
     return;
   }
   node.engine->check_async(node.clock.now(), request, *node.executor,

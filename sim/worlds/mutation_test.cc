@@ -695,17 +695,15 @@ bool a_lease_on_the_next_window_is_short() {
   regions.clock.advance(kLease - Millis(12'000));
   regions.pass(Millis(6000), {bridge.get(), west.get()});
   ahead.advance(kLease - Millis(1000));
-  const auto east = decide::Engine::make(
-      ahead, {.origin = origin->another_endpoint(),
-              .ledger = regions.store->another_client(),
-              .region = "east",
-              .capacity = 16,
-              .seed = 3});
+  const auto east = decide::Engine::make(ahead, {.origin = origin->another_endpoint(),
+                                                 .ledger = regions.store->another_client(),
+                                                 .region = "east",
+                                                 .capacity = 16,
+                                                 .seed = 3});
   Request request = TwoRegions::request("a", 60);
   request.duration = kLease;
-  east->check_async(ahead.now(), request, regions.executor, [](const Result<Verdict>& verdict) {
-    EXPECT_TRUE(verdict->admitted());
-  });
+  east->check_async(ahead.now(), request, regions.executor,
+                    [](const Result<Verdict>& verdict) { EXPECT_TRUE(verdict->admitted()); });
   regions.executor.run();
   regions.pass(Millis(600), {bridge.get()});
   const int64_t next = ahead.now().wall.time_since_epoch() / kLease;

@@ -86,18 +86,18 @@ void World::start_process(Node& node) {
   links_.push_back(node.link);
   if (ledger_) connect_ledger(node, number);
   plant_in_links(options_.planted_bug, node);
-  node.engine = decide::Engine::make(
-      node.clock, {.origin = region.has_origin ? node.link : nullptr,
-                   .ledger = node.ledger,
-                   .region = region.name,
-                   .sync = ledger_ ? ledger_->rules() : SyncRules{},
-                   .on_origin_loss = monitor_.guarantees.on_origin_loss,
-                   .read_deadline = monitor_.guarantees.read_deadline,
-                   .max_freshness = monitor_.guarantees.max_freshness,
-                   .replay_within = replay_within_,
-                   .capacity = capacity_for(options_),
-                   .remote_tuples = static_cast<size_t>(options_.remote_tuples),
-                   .seed = node.seed});
+  node.engine = decide::Engine::make(node.clock,
+                                     {.origin = region.has_origin ? node.link : nullptr,
+                                      .ledger = node.ledger,
+                                      .region = region.name,
+                                      .sync = ledger_ ? ledger_->rules() : SyncRules{},
+                                      .on_origin_loss = monitor_.guarantees.on_origin_loss,
+                                      .read_deadline = monitor_.guarantees.read_deadline,
+                                      .max_freshness = monitor_.guarantees.max_freshness,
+                                      .replay_within = replay_within_,
+                                      .capacity = capacity_for(options_),
+                                      .remote_tuples = static_cast<size_t>(options_.remote_tuples),
+                                      .seed = node.seed});
   node.process = &monitor_.start_process(node);
   node.watcher = std::make_unique<NodeOriginWatcher>(*this, node);
   node.link->watcher = node.watcher.get();

@@ -94,10 +94,9 @@ class SmallRegion {
           executor(its_clock) {}
 
     void send(const Request& request, std::function<void(const Verdict&)> done) {
-      engine->check_async(clock.now(), request, executor,
-                          [done = std::move(done)](const Result<Verdict>& verdict) {
-                            done(*verdict);
-                          });
+      engine->check_async(
+          clock.now(), request, executor,
+          [done = std::move(done)](const Result<Verdict>& verdict) { done(*verdict); });
       executor.run();
     }
     Verdict ask(const Request& request) {

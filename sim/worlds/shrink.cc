@@ -55,9 +55,8 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
   for (const auto field :
        {&WorldOptions::small_row_budget, &WorldOptions::tenants, &WorldOptions::kills_after_ack,
         &WorldOptions::kills_bridges, &WorldOptions::feed_gaps, &WorldOptions::bursts,
-        &WorldOptions::all_algorithms, &WorldOptions::changes_settings,
-        &WorldOptions::steps_back, &WorldOptions::ledger_trouble,
-        &WorldOptions::limits_differ}) {
+        &WorldOptions::all_algorithms, &WorldOptions::changes_settings, &WorldOptions::steps_back,
+        &WorldOptions::ledger_trouble, &WorldOptions::limits_differ}) {
     if (options.*field) add([field](WorldOptions& each) { each.*field = false; });
   }
   if (options.visitors > 0) add([](WorldOptions& each) { each.visitors = 0; });

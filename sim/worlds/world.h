@@ -67,9 +67,9 @@ struct WorldOptions {
   bool bursts = false;            // the same burst on all nodes of a region, now and then
   int without_origin = 0;         // regions, the last ones: one process each, which has no origin
   ClockFault clock = ClockFault::kNone;
-  bool steps_back = false;      // one clock is often set back over the start of a window
-  bool ledger_trouble = false;  // the ledger often rejects rows and cuts imports
-  bool all_algorithms = false;  // also tuples of algorithms that each process counts by itself
+  bool steps_back = false;        // one clock is often set back over the start of a window
+  bool ledger_trouble = false;    // the ledger often rejects rows and cuts imports
+  bool all_algorithms = false;    // also tuples of algorithms that each process counts by itself
   bool changes_settings = false;  // clients whose algorithm and duration change
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;

@@ -218,13 +218,13 @@ std::vector<BridgePublisher::OwnRow> BridgePublisher::rows_of(Instant now, const
     Count published = count;
     if (mutated(Mutation::kForeignPublished)) published += tuple.foreign(sequence);
     if (mutated(Mutation::kVerdictPublished) && asked && !over) published = limit;
-    rows.push_back({.sequence = sequence,
-                    .count = published,
-                    .limit = limit == 0 ? kMaxLimit : limit,
-                    .leased_until = over ? WallTime{}
-                                         : lease_from(leased_from, tuple.duration(),
-                                                      regions_.rules.lease),
-                    .reason = reason});
+    rows.push_back(
+        {.sequence = sequence,
+         .count = published,
+         .limit = limit == 0 ? kMaxLimit : limit,
+         .leased_until =
+             over ? WallTime{} : lease_from(leased_from, tuple.duration(), regions_.rules.lease),
+         .reason = reason});
   }
   return rows;
 }

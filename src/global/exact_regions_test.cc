@@ -63,9 +63,9 @@ TEST_P(ExactRegions, PublishNothingOfIdempotencyKeys) {
                        .duration = Millis(60'000),
                        .algorithm = algorithm_,
                        .consistency = Consistency::kExact};
-    east_->limiter->check_async(
-        clock_.now(), used, executor_,
-        [&](const Result<Verdict>& verdict) { EXPECT_TRUE(verdict->admitted()); });
+    east_->limiter->check_async(clock_.now(), used, executor_, [&](const Result<Verdict>& verdict) {
+      EXPECT_TRUE(verdict->admitted());
+    });
     executor_.run();
   }
   pass(Millis(5000));

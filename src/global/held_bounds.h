@@ -23,9 +23,8 @@ class HeldMaximum {
  public:
   void hold(uint64_t value, MonoTime until) {
     if (value == 0 || covers(value, until)) return;
-    std::erase_if(values_, [&](const Value& each) {
-      return each.value <= value && each.until <= until;
-    });
+    std::erase_if(values_,
+                  [&](const Value& each) { return each.value <= value && each.until <= until; });
     values_.push_back({.value = value, .until = until});
   }
   [[nodiscard]] uint64_t at(MonoTime now) const {
@@ -42,9 +41,8 @@ class HeldMaximum {
     MonoTime until{};
   };
   [[nodiscard]] bool covers(uint64_t value, MonoTime until) const {
-    return std::ranges::any_of(values_, [&](const Value& each) {
-      return each.value >= value && each.until >= until;
-    });
+    return std::ranges::any_of(
+        values_, [&](const Value& each) { return each.value >= value && each.until >= until; });
   }
   std::vector<Value> values_;  // none is covered by another one: few
 };

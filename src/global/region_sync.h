@@ -157,8 +157,8 @@ class RegionSync final : public regional::RegionCountsHandler {
   // namespaces that it does not know.
   std::map<Tenant, HeldCauses> held_;
   HeldCauses rest_held_;
-  MonoTime complete_at_{};           // the region last knew all rows
-  std::optional<Instant> missed_at_;  // misses_rows() was last true
+  MonoTime complete_at_{};              // the region last knew all rows
+  std::optional<Instant> missed_at_;    // misses_rows() was last true
   std::atomic<bool> no_memory_{false};  // for a count of another region, since the last run
 
   mutable base::Mutex stats_mutex_;

@@ -40,11 +40,11 @@ TEST_F(RegionSyncTest, KeepsTheBoundAfterTheClockOfARegionWasHoursAhead) {
   TestRegion& west = add("west");
   TestRegion& south = add("south");
   ManualClock clock;
-  auto east = Limiter::create(clock, {.ledger = store_->another_client(),
-                                      .region = "east",
-                                      .capacity = 1024,
-                                      .seed = 3})
-                  .value();
+  auto east =
+      Limiter::create(
+          clock,
+          {.ledger = store_->another_client(), .region = "east", .capacity = 1024, .seed = 3})
+          .value();
   const auto pass_in_all = [&](Millis time) {
     for (Millis passed{0}; passed < time; passed += Millis(10)) {
       clock.advance(Millis(10));

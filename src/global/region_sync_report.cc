@@ -408,9 +408,9 @@ NamespaceBound RegionSync::bounds(Instant now, const Tenant& tenant, const Unpub
   // two usage windows that a burst or a duration touches. A region alone also refills.
   constexpr double kOwn = 1.25;
   const double hidden = 2 * (slack + unpublished);
-  bound.backlog_bound = of(kOwn + hidden + (kOwn - 1) * std::floor(unpublished),
-                           kOwn + (kOwn + 1) * alone) +
-                        2 * diverging;
+  bound.backlog_bound =
+      of(kOwn + hidden + (kOwn - 1) * std::floor(unpublished), kOwn + (kOwn + 1) * alone) +
+      2 * diverging;
   // A ring and a log count the last usage window in full, and the publish rule does not.
   const auto regions = static_cast<double>(regions_.count);
   const double early = std::max(0.0, (regions - 1) * (1 + slack) / regions - slack);
@@ -425,9 +425,9 @@ void RegionSync::update_bounds(Instant now, SyncStats& stats) const {
     const auto others = regions_.wider.find(tenant);
     const auto held = held_.find(tenant);
     wider.try_emplace(
-        tenant, bounds(now, tenant,
-                       others == regions_.wider.end() ? regions_.unpublished : others->second,
-                       held == held_.end() ? rest_held_ : held->second));
+        tenant,
+        bounds(now, tenant, others == regions_.wider.end() ? regions_.unpublished : others->second,
+               held == held_.end() ? rest_held_ : held->second));
   };
   for (const auto& [tenant, others] : regions_.wider) add(tenant);
   for (const auto& [tenant, held] : held_) add(tenant);

@@ -36,10 +36,9 @@ memory::OwnBound bound_while_late(const RegionState& region, memory::TupleStore&
   const WindowCells::Told told = cells.told(at.sequence);
   const Acknowledged last = acknowledged_in(cells, at.sequence - 1);
   const bool forgets = last.own > 0 && memory::mutated(memory::Mutation::kLateForgetsOwnLast);
-  const Count carried =
-      query.algorithm == Algorithm::kSlidingWindow
-          ? algorithms::carried_over(at, (forgets ? 0 : last.own) + last.others)
-          : 0;
+  const Count carried = query.algorithm == Algorithm::kSlidingWindow
+                            ? algorithms::carried_over(at, (forgets ? 0 : last.own) + last.others)
+                            : 0;
   const Count left = base::saturating_sub(
       query.ask.capacity, told.own + acknowledged_in(cells, at.sequence).others + carried);
   // As long as other requests are answered, nothing is admitted without the counts of the other

@@ -30,9 +30,8 @@ class HalfOrigin final : public RegionalOrigin {
   }
   void replay(std::vector<CellReplay> cells, OriginReply reply) override {
     replays.insert(replays.end(), cells.begin(), cells.end());
-    const bool makes_due = std::any_of(cells.begin(), cells.end(), [](const CellReplay& cell) {
-      return cell.due != Due::kNever;
-    });
+    const bool makes_due = std::any_of(
+        cells.begin(), cells.end(), [](const CellReplay& cell) { return cell.due != Due::kNever; });
     if (makes_due && loses_due > 0) {
       --loses_due;
       return;

@@ -82,8 +82,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
   [[nodiscard]] bool is_due(Instant now, Pending& pending) const WEIR_REQUIRES(mutex_);
   void check(Instant now, const memory::Tuple& tuple, Pending& pending) const WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_half_used(uint32_t index) const;
-  [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const
-      WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const WEIR_REQUIRES(mutex_);
   void requeue_all_after_loss(Instant now) WEIR_REQUIRES(mutex_);
   void choose_due_after(MonoTime now) WEIR_REQUIRES(mutex_);
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,

@@ -58,7 +58,7 @@ enum class OriginError : uint8_t {
   constexpr std::string_view kNames[] = {
       "unreachable",    "timeout", "circuit_open",  "refused",  "readonly",
       "writes_refused", "loading", "out_of_memory", "noscript", "moved",
-      "wrong_type",     "version", "region",       "other"};
+      "wrong_type",     "version", "region",        "other"};
   static_assert(std::size(kNames) == static_cast<size_t>(OriginError::kCount));
   return kNames[static_cast<size_t>(error)];
 }

@@ -123,11 +123,8 @@ TEST(MetricsPage, HasTheBoundOfEachAlgorithmWhoseStateAnOriginKeeps) {
   stats.bound = 1.35;
   stats.backlog_bound = 1.95;
   stats.log_bound = 2.4;
-  stats.wider_bounds = {{.workspace = "acme",
-                         .ns = "login",
-                         .bound = 2,
-                         .backlog_bound = 3.5,
-                         .log_bound = 2.5}};
+  stats.wider_bounds = {
+      {.workspace = "acme", .ns = "login", .bound = 2, .backlog_bound = 3.5, .log_bound = 2.5}};
   Bytes out;
   write_sync_metrics(stats, out);
   const std::string text(out.unread());

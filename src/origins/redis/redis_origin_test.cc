@@ -276,8 +276,8 @@ TEST(RedisOrigin, OpensTheBreakerAndClosesItAfterAProbe) {
   const RedisServer server;
   const RunningOrigin origin(clock, server.port());
   origin.await_ready();
-  // A replica without its master answers each call with an error, also the first one of a connection:
-  // so a connection that was replaced on a busy machine needs a master again.
+  // A replica without its master answers each call with an error, also the first one of a
+  // connection: so a connection that was replaced on a busy machine needs a master again.
   (void)server.ask("CONFIG SET replica-serve-stale-data no");
   (void)server.ask("REPLICAOF 127.0.0.1 1");
   await([&] {

@@ -527,8 +527,8 @@ void RedisRules::check_ends(const Cells& cells) {
       differ(key + " has ended");
     } else if (found->second < times.least || found->second > times.most) {
       differ(key + " ends " + std::to_string((found->second - times.least).count()) +
-             " ms after the earliest, and " +
-             std::to_string((found->second - times.most).count()) + " ms after the latest time");
+             " ms after the earliest, and " + std::to_string((found->second - times.most).count()) +
+             " ms after the latest time");
     }
   }
 }
@@ -651,8 +651,8 @@ void RedisRules::decide(States& states, const ExactCall& call, bool again) {
   if (!answers) return differ("a decision failed: " + answers.error().detail);
   const ExactAnswer expected = states.rule.decide(call, now_);
   // The answer to a repeated call is the first one, except that a refusal since then counts.
-  expect_equal(text_of(call) + (again ? ", again" : ""),
-               text_of(answers->at(0), !again), text_of(expected, !again));
+  expect_equal(text_of(call) + (again ? ", again" : ""), text_of(answers->at(0), !again),
+               text_of(expected, !again));
   // Only an admission and the mark of a refusal keep the state.
   const bool keeps = expected.changed || is_strict(call, expected, std::nullopt);
   const auto kept = states.rule.kept_until(call.tuple);
@@ -860,8 +860,7 @@ struct PlantedScriptBug {
 };
 
 constexpr PlantedScriptBug kScriptBugs[] = {
-    {"a step shortens a time to live", Case::kCells,
-     "redis.call('PTTL', KEYS[1]) < ttl", "true"},
+    {"a step shortens a time to live", Case::kCells, "redis.call('PTTL', KEYS[1]) < ttl", "true"},
     {"a step sets no time to live", Case::kCells, "redis.call('PEXPIRE', KEYS[1], ttl)", ""},
     {"a step ignores the own count of the last window", Case::kCells,
      "math.max(last_mine or 0, numbers[9])", "(last_mine or 0)"},
@@ -873,8 +872,8 @@ constexpr PlantedScriptBug kScriptBugs[] = {
      "math.max(last_others, numbers[6])", "last_others"},
     {"a step ignores other regions", Case::kCells, "+ numbers[7]", ""},
     {"a step ignores the last window of other regions", Case::kCells, "+ numbers[8]", ""},
-    {"a step rounds up the part of the last window", Case::kCells,
-     "math.floor(second / duration)", "math.ceil(second / duration)"},
+    {"a step rounds up the part of the last window", Case::kCells, "math.floor(second / duration)",
+     "math.ceil(second / duration)"},
     {"a step admits one unit less", Case::kCells, "used + numbers[i] <= numbers[i + 1]",
      "used + numbers[i] < numbers[i + 1]"},
     {"a step lowers the component", Case::kCells, "if total > mine or", "if total ~= mine or"},
@@ -892,8 +891,8 @@ constexpr PlantedScriptBug kScriptBugs[] = {
      "least > 0 and (tonumber(redis.call('HGET', KEYS[1], 'departed')) or 0) < least", "false"},
     {"a write shortens a time to live", Case::kCells,
      "if redis.call('PTTL', KEYS[1]) >= tonumber(ARGV[2]) then return 1 end", ""},
-    {"a write sets no time to live", Case::kCells,
-     "return redis.call('PEXPIRE', KEYS[1], ARGV[2])", "return 1"},
+    {"a write sets no time to live", Case::kCells, "return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
+     "return 1"},
     {"a floor counts the writers that did not write again", Case::kCells,
      "chosen[string.match(name, '^[^.]*')]", "true"},
     {"a floor lowers the departed component", Case::kCells, "missing <= departed", "missing <= 0"},
@@ -932,8 +931,8 @@ constexpr PlantedScriptBug kScriptBugs[] = {
     {"foreign cost of the last window is charged again", Case::kStates,
      "if ahead == 1 then current, last = 0, current end",
      "if ahead == 1 then current, last = 0, 0 end"},
-    {"cost that was told is charged again", Case::kStates,
-     "told = of and tonumber(before) or 0", "told = 0"},
+    {"cost that was told is charged again", Case::kStates, "told = of and tonumber(before) or 0",
+     "told = 0"},
     {"cost that was acknowledged is charged", Case::kStates, "own - math.max(acked, told)",
      "own - told"},
     {"a call that is sent again is charged again", Case::kStates,
@@ -945,8 +944,8 @@ constexpr PlantedScriptBug kScriptBugs[] = {
     {"time runs backwards", Case::kStates, "local now = math.max(clock, at)", "local now = clock"},
     {"a backlog charges beyond its bound", Case::kStates,
      "charged = charged - math.max(0, untold - math.max(0, room))", ""},
-    {"a converted backlog is rounded down", Case::kStates,
-     "multiply_add(waiting, to, from - 1)", "multiply_add(waiting, to, 0)"},
+    {"a converted backlog is rounded down", Case::kStates, "multiply_add(waiting, to, from - 1)",
+     "multiply_add(waiting, to, 0)"},
     {"a converted backlog always keeps its units", Case::kStates, "if keeps_time > 0 then",
      "if false then"},
     {"a backlog grants a request beyond its burst", Case::kStates,

@@ -31,9 +31,7 @@ void RedisOrigin::Worker::add_step(Pipeline& commands, const CellStep& step) {
                                    prefix + std::to_string(step.cell.sequence - 1)};
   if (step.with_regions) keys.push_back(tuple_key(prefix));
   std::vector<std::string> values = {redis_field(step.writer)};
-  const auto add_count = [&](Count count) {
-    values.push_back(count_text(count));
-  };
+  const auto add_count = [&](Count count) { values.push_back(count_text(count)); };
   add_count(step.own);
   values.push_back(ttl_text(step.expires_at));
   for (const Count count : {step.limit_seen, step.siblings, step.siblings_last, step.foreign,
