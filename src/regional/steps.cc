@@ -501,8 +501,10 @@ bool Steps::decide_apart(const Flight& flight, std::vector<Ask>& asks, const Ste
                          Finished& finished) const {
   const int64_t sequence = flight.at.sequence;
   const Component writer = region_->component(flight.generation);
-  // So that the components of a cell do not grow in number with the requests.
-  if (totals.current.mine > 0 && totals.current.siblings > 0) {
+  // So that the components of a cell do not grow in number with the requests. A refused step leaves
+  // one, too, if it told a limit.
+  const bool told_limit = region_->reads_regions && !flight.only_reads;
+  if (totals.current.mine > 0 ? totals.current.siblings > 0 : told_limit) {
     region_->origin->retire({{.cell = {flight.tuple, sequence}, .writer = writer}},
                             [](const auto&) {});
   }

@@ -5,7 +5,8 @@
 // exists if a step refused a request in this window. The key is a hash
 // of the tuple and the sequence of the window; the hash of the tuple stands in braces, so that all
 // keys of a tuple share one slot of a cluster. The field `departed` is the component of all nodes
-// that shut down. Values that are not a count are ignored, and sums saturate.
+// that shut down, and of steps without a tuple. Values that are not a count are ignored, and sums
+// saturate.
 //
 // Pure.
 
