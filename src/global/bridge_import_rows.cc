@@ -202,9 +202,14 @@ void BridgeImporter::end_full_read(Instant now) {
   const Completed completed{read.complete_to.value_or(FeedPosition{}), read.state_id};
   if (read.region == identity_.region) {
     // The feed brings the rows that a lagging replica did not have, but only a full read finds out
-    // what is lost, and what a former process has written. The next round plans another one.
+    // what is lost, and what a former process has written. The next one is complete up to the head
+    // that was wanted: the present one may move on faster than the replica.
     const bool needs_all = reads_former_rows_ || (own_is_unread_ && emptied_);
-    if (needs_all && completed.at < read.wanted) return;
+    if (needs_all && completed.at < read.wanted) {
+      wanted_.try_emplace(read.region, read.wanted);
+      page_task_.next = now.mono + kRetry;
+      return;
+    }
     reads_former_rows_ = false;
     if (!read.lost.empty()) {
       own_ = std::max(own_, completed.at);

@@ -339,7 +339,7 @@ void BridgeImporter::plan_full_reads(Instant now, const FeedChanges& feeds) {
         full_read_ && full_read_->region == head.region && full_read_->state_id == round_.state.id;
     const bool own = head.region == identity_.region;
     const bool waits = own && restoration_;
-    if (!reads && !waits) wanted_[head.region] = head.at;
+    if (!reads && !waits) wanted_.try_emplace(head.region, head.at);
     if (own && own_ == FeedPosition{}) reads_former_rows_ = true;
     // What our own region published does not tell who else counts.
     if (head.region != identity_.region) round_.complete = false;
