@@ -260,7 +260,11 @@ void Engine::note_answer(BatchCall& call, size_t item) {
   if (answer.status == Status::kLate) {
     degrade(context, missing_now(context));
     const auto known = decider_.peek(context);
-    const memory::CellDecision here = known ? *known : decider_.decide_without_tuple(context);
+    memory::CellDecision here = known ? *known : decider_.decide_without_tuple(context);
+    // The sketch will decide within the bound.
+    const memory::Query& query = context.query;
+    const bool beyond = !known && query.bound.is_set() && query.ask.cost > query.bound.most;
+    if (beyond && here.decision.admitted()) here = Decider::deny_for_one_tick(context);
     denied = context.denied_by_loss || !here.decision.admitted();
     if (denied) context.refusal = here;
     call.denied = call.denied || denied;
@@ -284,13 +288,17 @@ std::vector<size_t> Engine::next_doubtful(BatchCall& call) const {
     return items;
   }
   for (const BatchCall::Doubtful& each : std::exchange(doubtful, {})) {
-    const algorithms::Ask& ask = call.contexts[each.item].query.ask;
-    if (each.wait > 2 * state_.region->read_deadline || ask.cost > ask.capacity) {
+    const RequestContext& context = call.contexts[each.item];
+    const algorithms::Ask& ask = context.query.ask;
+    // A window becomes free as a whole, perhaps now.
+    const bool fits_soon = context.cell_class() == memory::CellClass::kWindow ||
+                           each.wait <= 2 * state_.region->read_deadline;
+    if (!fits_soon || ask.cost > ask.capacity) {
       items.push_back(each.item);
       continue;
     }
     memory::CellDecision& denial = call.answers[each.item]->decision;
-    denial = Decider::deny_for_one_tick(call.contexts[each.item]);
+    denial = Decider::deny_for_one_tick(context);
     denial.decision.remaining = each.left;
   }
   return items;
