@@ -27,6 +27,9 @@ constexpr Nanos kMaxCheckPause = Millis(50);
 bool is_before(const DueCell& a, const DueCell& b) {
   return std::tie(a.index, a.generation, a.sequence) < std::tie(b.index, b.generation, b.sequence);
 }
+bool is_more_urgent(const DueCell& a, const DueCell& b) {
+  return a.due < b.due;
+}
 
 bool is_window(const Tuple& tuple) {
   return tuple && tuple.slot->header.cell_class() == memory::CellClass::kWindow;
@@ -166,7 +169,7 @@ void Replay::note_unanswered_due() {
 Due Replay::unanswered_due(const DueCell& cell) const {
   const auto [first, last] =
       std::equal_range(unanswered_due_.begin(), unanswered_due_.end(), cell, is_before);
-  return first == last ? Due::kNever : first->due;
+  return first == last ? Due::kNever : std::min_element(first, last, is_more_urgent)->due;
 }
 
 // The origin accepts no writes: the counts stay in their cells until it does.
