@@ -94,6 +94,25 @@ TEST_F(BridgeRestore, RestoresNoLessThanTheFeedHasAfterPagesOfALaggingReplica) {
   EXPECT_EQ(departed(), 80U);
 }
 
+// The region publishes, so a replica that lags is never complete up to the present head.
+TEST_F(BridgeRestore, EndsIfAReplicaIsAlwaysBehind) {
+  {
+    const auto former = make_process("former");
+    replay("a", 80, Due::kNow);
+    pass(Millis(1000), {former.get()});
+  }
+  ASSERT_EQ(in_ledger("a"), 80U);
+  origin_->clear();
+  const auto process = make_process("one");
+  for (Count count = 1; count <= 150; ++count) {
+    process->ledger->replica = make_replica();
+    replay("b", count, Due::kNow);
+    pass(Millis(100), {process.get()});
+  }
+  EXPECT_GT(in_ledger("b"), 100U);
+  EXPECT_EQ(departed(), 80U);
+}
+
 TEST_F(BridgeRestore, DoesNotCountTwiceWhatAProcessReplays) {
   const auto process = make_process("one");
   pass(Millis(8000), {process.get()});

@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -167,11 +166,10 @@ RegionSync::Report RegionSync::report(Instant now) {
   hold_late(now, late, all_late);
   whole = whole || all_late;
   report.urgent = !report.usual;
-  const auto by_this_process = [&](const HeldCauses& held) {
-    return held.by_this_process(now.mono);
-  };
-  report.usual = report.usual && !by_this_process(rest_held_) &&
-                 std::ranges::none_of(held_ | std::views::values, by_this_process);
+  report.usual = report.usual && !rest_held_.by_this_process(now.mono) &&
+                 std::ranges::none_of(held_, [&](const auto& each) {
+                   return each.second.by_this_process(now.mono);
+                 });
   for (const Tenant& tenant : late) tenants.try_emplace(tenant, 0);
   for (const auto& [tenant, held] : held_) {
     uint32_t& times = tenants[tenant];
