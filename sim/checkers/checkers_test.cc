@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/keyed_hash.h"
+#include "global/shared_tuples.h"
 #include "memory/tuple_key.h"
 #include "sim/checkers/makers.h"
 #include "sim/checkers/oracle.h"
@@ -539,6 +540,109 @@ TEST_F(ClockSetBack, BeforeTheRequestIsNoReason) {
   record_.requested_at = nodes_[0].now;
   shows(Millis(0));
   EXPECT_TRUE(decided_before());
+}
+
+// A region has admitted 16 of 20, of which it has published 4. Another region has admitted 3. The
+// tuple is not due.
+class UnpublishedCount : public ::testing::Test {
+ protected:
+  static constexpr Millis kWindow{60'000};
+  static constexpr Count kLimit = 20;
+  static constexpr Delays kDelays{.publish = Millis(400), .import = Millis(300)};
+
+  void admit(Algorithm algorithm) {
+    const WallTime end((window_ + 1) * kWindow);
+    RequestRecord admission;
+    admission.tuple = tuple_;
+    admission.duration = kWindow;
+    admission.algorithm = algorithm;
+    admission.limit = kLimit;
+    admission.verdict.outcome = Outcome::kAdmitted;
+    (void)checker_->after_answer(view(), 0, admission);
+    ledger_.commit({.name = names_[0]},
+                   {.region = names_[0],
+                    .rows = {{.key = key_,
+                              .sequence = window_,
+                              .region = names_[0],
+                              .count = 4,
+                              .limit_seen = kLimit,
+                              .leased_until = end}}},
+                   [](const auto&) {});
+    const auto origin = origin_.endpoint_of(0);
+    origin->replay({{.cell = {tuple_, window_},
+                     .writer = {.incarnation = 1, .generation = 1},
+                     .total = 16,
+                     .expires_at = end + kWindow}},
+                   [](const auto&) {});
+    origin->bridge_store()->update_tuples(
+        {{.tuple = tuple_,
+          .counts = {{.region = names_[1], .sequence = window_, .count = 3, .limit_seen = kLimit}},
+          .kept_until = end + kWindow,
+          .sequences = {}}},
+        [](const auto&) {});
+    nodes_[0].process = 0;
+    (void)checker_->at_audit(view());
+  }
+  void ask_bridge() {
+    nodes_[0].shared.push_back({.tuple = tuple_, .sequence = window_, .waits = true});
+  }
+  [[nodiscard]] GlobalChecker::Violation check_after(Nanos how_long) {
+    const MonoTime then = began_ + how_long;
+    timeline_.post_at(then, [] {});
+    timeline_.step(then);
+    return checker_->at_audit(view());
+  }
+  [[nodiscard]] GlobalView view() const {
+    return {.regions = regions_,
+            .ledger = ledger_,
+            .history = history_,
+            .now = timeline_.now(),
+            .delays = kDelays,
+            .rejected = rejected_};
+  }
+
+  const std::vector<std::string> names_{"region", "other"};
+  const LedgerKey key_{.workspace = {}, .ns = "sim", .identifier = "a", .duration = kWindow};
+  const std::string tuple_ = tuple_of(key_);
+  Timeline timeline_{1};
+  const MonoTime began_ = timeline_.now().mono;
+  const int64_t window_ = timeline_.now().wall.time_since_epoch() / kWindow;
+  LedgerHistory history_;
+  WatchedLedger ledger_{timeline_, {}, [this](const Committed& committed) {
+                          history_.note(timeline_.now().mono, committed.rows);
+                        }};
+  Oracle oracle_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  WatchedOrigin other_origin_{timeline_, Writing::kRaise, PlantedBug::kNone,
+                              [](const OriginWrite&) {}};
+  std::vector<NodeView> nodes_{1}, other_nodes_{1};
+  const std::vector<RegionState> regions_{
+      {.name = names_[0], .oracle = oracle_, .origin = origin_, .nodes = nodes_},
+      {.name = names_[1], .oracle = oracle_, .origin = other_origin_, .nodes = other_nodes_}};
+  const std::set<std::string> rejected_;
+  std::unique_ptr<GlobalChecker> checker_ = make_publish_rule();
+};
+
+TEST_F(UnpublishedCount, MustBeDueWithinOneDelay) {
+  admit(Algorithm::kSlidingWindow);
+  EXPECT_FALSE(check_after(kDelays.total()));
+  EXPECT_TRUE(check_after(kDelays.total() + Millis(1)));
+}
+
+// The bridge read the tuple a little later than the process, when the last window had released
+// enough, and removed it from the due set.
+TEST_F(UnpublishedCount, MayWaitUntilTheProcessAsksAgain) {
+  admit(Algorithm::kSlidingWindow);
+  ask_bridge();
+  const Nanos asked_twice = kDelays.total() + global::SharedWindow::kDueRetry;
+  EXPECT_FALSE(check_after(asked_twice));
+  EXPECT_TRUE(check_after(asked_twice + Millis(1)));
+}
+
+TEST_F(UnpublishedCount, OfAFixedWindowMustBeDueOnceItWas) {
+  admit(Algorithm::kFixedWindow);
+  ask_bridge();
+  EXPECT_TRUE(check_after(kDelays.total() + Millis(1)));
 }
 
 // An origin that stores what it is told of a region, also if that is less than it has.

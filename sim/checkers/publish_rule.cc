@@ -3,7 +3,8 @@
 // Without faults: if a rule of publish_spec.h holds for a cell by the data at the origin, the tuple
 // is in the due set, or the count is in the ledger, within one delay. No process need hold the
 // tuple: the one that counted it may have evicted it or died, and the bridge evaluates the rule
-// when it imports a count of another region.
+// when it imports a count of another region. A process whose tuple the bridge found not due asks
+// again a while later.
 //
 // The data at the origin: the components and limits of both windows, and the counts and leases of
 // other regions (other checkers test those).
@@ -12,6 +13,7 @@
 #include <map>
 #include <utility>
 
+#include "global/shared_tuples.h"
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
 #include "sim/checkers/publish_spec.h"
@@ -61,21 +63,37 @@ class PublishRule final : public GlobalChecker {
     const spec::Cell known = known_of(view, region, cell, requested, current);
     const WallTime leased = view.history.leased_until(tuple, region.name, view.now.mono);
     std::string rule;
+    const Nanos patience = view.delays.total() + Nanos(view.guarantees.max_clock_skew);
+    Nanos asks_again{0};
     if (!covers(leased, current, requested.duration) && !view.budget_limited &&
         !view.jumped_lately && spec::presence_due(known, rules, view.regions.size())) {
       rule = "presence";
     } else if (!view.budget_limited && spec::contended(known, rules)) {
       rule = "contended";
+      if (waits(region, cell, requested)) asks_again = global::SharedWindow::kDueRetry;
     }
     const bool now_due = bridge.due(tuple, Due::kNow) || bridge.due(tuple, Due::kRule);
-    if (auto violation = check_due(view, index, cell, known, now_due ? "" : rule)) {
-      return violation;
-    }
+    auto violation =
+        check_due(view, index, cell, known, now_due ? "" : rule, patience + asks_again);
+    if (violation) return violation;
     const spec::Cell over = known_of(view, region, last, requested, current);
     const auto end_due = bridge.due(tuple, Due::kWindowEnd);
     const bool due = now_due || (end_due && *end_due <= view.now.wall);
     const bool holds = !view.budget_limited && spec::rolled_over(over, rules);
-    return check_due(view, index, last, over, holds && !due ? "roll-over" : "");
+    return check_due(view, index, last, over, holds && !due ? "roll-over" : "", patience);
+  }
+
+  // Whether a process has asked the bridge to publish the cell. By the time of its read, the bridge
+  // may have found that the last window had released enough.
+  static bool waits(const RegionState& region, const CellId& cell,
+                    const RequestedLimit& requested) {
+    if (requested.algorithm != Algorithm::kSlidingWindow) return false;
+    const auto asked = [&](const global::SharedCell& each) {
+      return each.waits && each.tuple == cell.tuple && each.sequence == cell.sequence;
+    };
+    return std::any_of(region.nodes.begin(), region.nodes.end(), [&](const NodeView& node) {
+      return node.runs() && std::any_of(node.shared.begin(), node.shared.end(), asked);
+    });
   }
 
   // A cell by the data at the origin, in the current window.
@@ -115,14 +133,13 @@ class PublishRule final : public GlobalChecker {
 
   // Empty: no rule holds, or the tuple is due.
   Violation check_due(const GlobalView& view, int region, const CellId& cell,
-                      const spec::Cell& known, const std::string& rule) {
+                      const spec::Cell& known, const std::string& rule, Nanos patience) {
     const RegionCell key{region, cell};
     if (rule.empty()) {
       not_due_since_.erase(key);
       return {};
     }
     const auto since = not_due_since_.emplace(key, view.now.mono).first;
-    const Nanos patience = view.delays.total() + Nanos(view.guarantees.max_clock_skew);
     if (view.now.mono - since->second <= patience) return {};
     return rule + " holds in region " + std::to_string(region) + " for window " +
            std::to_string(cell.sequence) + ", but the tuple is not due: counted " +

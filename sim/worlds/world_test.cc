@@ -274,6 +274,13 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       // A process that decided by a part of a limit took the part for the limit of the usage, and
       // asked in vain for its row every second.
       world_of(8001710),
+      // A process that became the bridge after faults had ended took the time since its last row,
+      // when it had been the bridge before, for a ledger that accepts no writes.
+      world_of(8000443),
+      // The bridge read a tuple a little later than the process that made it due, when the rule did
+      // not hold for a moment. A checker did not wait until the process asked again (a false
+      // alarm).
+      world_of(8003040),
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();
