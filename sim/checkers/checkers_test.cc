@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,7 +14,10 @@
 #include "global/shared_tuples.h"
 #include "memory/tuple_key.h"
 #include "sim/checkers/makers.h"
+#include "sim/checkers/monitor.h"
+#include "sim/checkers/node_watchers.h"
 #include "sim/checkers/oracle.h"
+#include "sim/nodes/node.h"
 #include "sim/stores/watched_origin.h"
 
 namespace weir::sim {
@@ -791,6 +795,105 @@ TEST_F(ToldLog, GrantsARequestOnceHoweverOftenItsCallArrives) {
   timeline_.jump(Millis(3'600'000));
   tell(1, 0, 0);
   EXPECT_EQ(origin_.exact_history("a")->granted, 2u);
+}
+
+// A process that has admitted a request, which it must replay in time. It serves no other, so no
+// event touches it until its replay.
+class IdleProcess : public ::testing::Test {
+ protected:
+  static constexpr Millis kReplayWithin{250};
+
+  IdleProcess() {
+    monitor_.guarantees.read_deadline = Millis(50);
+    monitor_.guarantees.acked_within = kReplayWithin + 2 * kIteration;
+    monitor_.add_region("region", origin_);
+    monitor_.add_node(node_);
+    node_.executor = std::make_shared<ProcessExecutor>(timeline_);
+    node_.link = std::make_shared<OriginLink>(timeline_, origin_.endpoint_of(0), 1);
+    node_.link->detects_refusal = true;
+    node_.engine =
+        decide::Engine::make(node_.clock, {.origin = node_.link,
+                                           .read_deadline = monitor_.guarantees.read_deadline,
+                                           .replay_within = kReplayWithin,
+                                           .capacity = 16,
+                                           .seed = 1});
+    node_.process = &monitor_.start_process(node_);
+    node_.watcher = std::make_unique<CheckedOriginWatcher>(monitor_, timeline_, node_);
+    node_.link->watcher = node_.watcher.get();
+    admit();
+  }
+  void admit() {
+    const Request request{
+        .ns = "sim", .identifier = "a", .limit = 10, .duration = Millis(60'000), .cost = 1};
+    RequestRecord record;
+    record.contributor.process = node_.process->number;
+    record.tuple = memory::TupleKey(request, base::KeyedHash(0)).encoded();
+    record.duration = request.duration;
+    record.limit = request.limit;
+    record.cost = request.cost;
+    record.requested_at = node_.clock.now();
+    record.verdict = *node_.engine->check(node_.clock.now(), request);
+    record.charged = record.verdict.admitted();
+    ASSERT_TRUE(record.charged);
+    node_.touched = true;
+    std::vector<RequestRecord> together{record};
+    monitor_.record(node_, together);
+    monitor_.after_answer(node_, together[0], together);
+    monitor_.after_event();
+  }
+  // With the events of others.
+  void pass(Millis how_long) {
+    for (Millis passed{0}; passed < how_long; passed += kIteration) {
+      timeline_.post_in(kIteration, [] {});
+      timeline_.step(timeline_.now().mono + kIteration);
+      monitor_.after_event();
+    }
+  }
+  void set_connectivity(Connectivity connectivity) {
+    node_.link->faults.connectivity = connectivity;
+    monitor_.after_event();
+  }
+  [[nodiscard]] std::optional<std::string> replay() {
+    EXPECT_FALSE(monitor_.violation());
+    EXPECT_GT(node_.engine->run_replay(node_.clock.now(), *node_.executor, Flush::kAll).done, 0u);
+    return monitor_.violation();
+  }
+
+  Timeline timeline_{1};
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  Monitor monitor_{timeline_, "acked in time"};
+  Node node_{0, 0, NodeClock(timeline_, Millis(0))};
+};
+
+TEST_F(IdleProcess, MustReplayInTime) {
+  pass(kReplayWithin);
+  EXPECT_FALSE(replay());
+}
+
+TEST_F(IdleProcess, MustNotReplayLate) {
+  pass(2 * kReplayWithin);
+  EXPECT_TRUE(replay());
+}
+
+TEST_F(IdleProcess, ReplaysAfterAnOutage) {
+  set_connectivity(Connectivity::kRefused);
+  pass(2 * kReplayWithin);
+  set_connectivity(Connectivity::kUp);
+  EXPECT_FALSE(replay());
+}
+
+TEST_F(IdleProcess, MustNotReplayLateAfterAnOutage) {
+  set_connectivity(Connectivity::kRefused);
+  pass(2 * kReplayWithin);
+  set_connectivity(Connectivity::kUp);
+  pass(2 * kReplayWithin);
+  EXPECT_TRUE(replay());
+}
+
+TEST_F(IdleProcess, ReplaysAfterAPause) {
+  pause_process(node_, timeline_.now().mono + 2 * kReplayWithin);
+  pass(2 * kReplayWithin);
+  EXPECT_FALSE(replay());
 }
 
 }  // namespace

@@ -13,6 +13,10 @@ static bool is_unrecorded(const std::string& tuple) {
   return memory::header_of(tuple).workspace_bytes() > 0 || memory::is_usage_tuple(tuple);
 }
 
+static bool is_reachable(const Node& node, MonoTime now) {
+  return node.is_running() && !node.is_paused(now) && node.link->reach() != Reach::kNone;
+}
+
 Monitor::Monitor(const Timeline& timeline, std::string only_checker)
     : timeline_(timeline), only_checker_(std::move(only_checker)) {}
 
@@ -171,11 +175,17 @@ void Monitor::after_changes(int region, const ChangedUse& use) {
   });
 }
 
-// Most events change no cell: messages in flight, or background work with nothing to do.
+// Most events change no cell: messages in flight, or background work with nothing to do. But an
+// outage or a pause may begin and end while no node is touched, and checkers excuse only what they
+// have seen.
 void Monitor::after_event() {
-  bool touched = false;
-  for_each_node([&](const Node& node, const Region&) { touched = touched || node.touched; });
-  if (!touched) return;
+  const MonoTime now = timeline_.now().mono;
+  bool changed = false;
+  for_each_node([&](const Node& node, const Region& region) {
+    const NodeView& seen = region.views[static_cast<size_t>(node.index)];
+    changed = changed || node.touched || is_reachable(node, now) != seen.reachable;
+  });
+  if (!changed) return;
   refresh_views();
   check_regions(
       [](RegionChecker& checker, const RegionView& seen) { return checker.after_event(seen); });
@@ -223,8 +233,7 @@ void Monitor::refresh_views() {
     seen.latest = node.clock.latest();
     seen.last_replay = node.last_replay;
     seen.in_flight = node.in_flight;
-    seen.reachable =
-        node.is_running() && !node.is_paused(now) && node.link->reach() != Reach::kNone;
+    seen.reachable = is_reachable(node, now);
     // A reply charges requests that are answered a little later.
     seen.touched = node.touched && !has_ready(node);
     if (!node.touched) return;
