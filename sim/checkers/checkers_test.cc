@@ -13,6 +13,7 @@
 #include "base/keyed_hash.h"
 #include "global/shared_tuples.h"
 #include "memory/tuple_key.h"
+#include "memory/usage_key.h"
 #include "sim/checkers/makers.h"
 #include "sim/checkers/monitor.h"
 #include "sim/checkers/node_watchers.h"
@@ -727,6 +728,117 @@ TEST_F(LowerRegionCount, MayHaveAShorterLeaseOnceThatMattersNoMore) {
   wait_until(lease + kWidth);
   tell(kCount, lease - kWidth);
   EXPECT_FALSE(check());
+}
+
+// East hears what west has published of a log.
+class ChargedForOthers : public ::testing::Test {
+ protected:
+  static constexpr Count kLimit = 100;
+  static constexpr Millis kDuration{60'000};
+
+  ChargedForOthers() {
+    for (size_t i = 0; i < 2; ++i) {
+      oracles_[i].start_process(0, i + 1, Millis(0));
+      nodes_[i][0].process = 0;
+    }
+  }
+  [[nodiscard]] static memory::TupleKey log(std::string_view identifier) {
+    return {{.ns = "sim",
+             .identifier = identifier,
+             .limit = kLimit,
+             .duration = kDuration,
+             .algorithm = Algorithm::kSlidingLog},
+            base::KeyedHash(0)};
+  }
+  [[nodiscard]] GlobalChecker::Violation answer(size_t region, Count cost) {
+    RequestRecord record;
+    record.contributor = {.process = 0, .generation = 1};
+    record.tuple = log("a").encoded();
+    record.duration = kDuration;
+    record.algorithm = Algorithm::kSlidingLog;
+    record.limit = kLimit;
+    record.cost = cost;
+    record.charged = cost > 0;
+    record.requested_at = record.answered_at = timeline_.now();
+    record.verdict.outcome = Outcome::kAdmitted;
+    record.verdict.basis = Basis::kRefreshed;
+    return checker_->after_local_answer({.regions = regions_,
+                                         .ledger = ledger_,
+                                         .history = history_,
+                                         .now = timeline_.now(),
+                                         .rejected = rejected_},
+                                        static_cast<int>(region), record);
+  }
+  // The process of west replays its count, and the bridge restores it, too.
+  void restore(std::string_view identifier, Count count) {
+    const auto usage = memory::usage_key(log(identifier), kDuration, base::KeyedHash(0));
+    const Millis width = usage->header().duration();
+    const int64_t window = timeline_.now().wall.time_since_epoch() / width;
+    const WallTime expires_at((window + 2) * width);
+    const auto west = origins_[1].endpoint_of(0);
+    west->replay({{.cell = {usage->encoded(), window},
+                   .writer = {.incarnation = 1, .generation = 1},
+                   .total = count,
+                   .expires_at = expires_at}},
+                 [](const auto&) {});
+    west->bridge_store()->update_tuples(
+        {{.tuple = usage->encoded(),
+          .counts = {},
+          .sequences = {},
+          .floors = {{.sequence = window, .total = count, .expires_at = expires_at}}}},
+        [](const auto&) {});
+  }
+  void charge_east(Count foreign) {
+    origins_[0].endpoint_of(0)->exact_store()->decide(
+        {{.tuple = log("a").encoded(),
+          .algorithm = Algorithm::kSlidingLog,
+          .limit = kLimit,
+          .duration = kDuration,
+          .writer = {.incarnation = 1, .generation = 1},
+          .number = ++calls_,
+          .foreign_sequence = 1,
+          .foreign = foreign,
+          .foreign_width = memory::usage_width(kDuration),
+          .foreign_at_first = foreign,
+          .foreign_most = kLimit,
+          .asks = {{.cost = 0, .capacity = kLimit}}}},
+        [](const auto&) {});
+  }
+
+  const std::array<std::string, 2> names_{"east", "west"};
+  Timeline timeline_{1};
+  LedgerHistory history_;
+  WatchedLedger ledger_{timeline_, {}, [](const Committed&) {}};
+  std::array<Oracle, 2> oracles_;
+  std::array<WatchedOrigin, 2> origins_{
+      WatchedOrigin{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}},
+      WatchedOrigin{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}}};
+  std::array<std::vector<NodeView>, 2> nodes_{std::vector<NodeView>(1), std::vector<NodeView>(1)};
+  std::vector<RegionState> regions_{
+      {.name = names_[0], .oracle = oracles_[0], .origin = origins_[0], .nodes = nodes_[0]},
+      {.name = names_[1], .oracle = oracles_[1], .origin = origins_[1], .nodes = nodes_[1]}};
+  std::set<std::string> rejected_;
+  uint64_t calls_ = 0;
+  std::unique_ptr<GlobalChecker> checker_ = make_global_burst_bound();
+};
+
+// West publishes them twice.
+TEST_F(ChargedForOthers, MayHaveRestoredCountsTwice) {
+  EXPECT_FALSE(answer(1, 7));
+  restore("a", 7);
+  charge_east(14);
+  EXPECT_FALSE(answer(0, 0));
+  charge_east(15);
+  EXPECT_TRUE(answer(0, 0));
+}
+
+TEST_F(ChargedForOthers, HasNoCountTwiceThatNobodyRestored) {
+  EXPECT_FALSE(answer(1, 7));
+  restore("b", 7);
+  charge_east(7);
+  EXPECT_FALSE(answer(0, 0));
+  charge_east(8);
+  EXPECT_TRUE(answer(0, 0));
 }
 
 // A process that tells its origin what it admitted of a log by itself.

@@ -12,10 +12,10 @@
 // it. Beyond two of them a region that was alone may have published nothing of an older one: 1.25 b
 // more. docs/ledger.md derives it.
 //
-// Also: an origin charges for other regions no more than they have admitted. A process without an
-// origin denies nothing that would fit if all that was admitted anywhere in the last three usage
-// windows counted: it may learn of a count until the end of the second, and then it counts for at
-// most one more.
+// Also: an origin charges for other regions no more than they have admitted, but perhaps twice what
+// a bridge there restored after a loss. A process without an origin denies nothing that would fit
+// if all that was admitted anywhere in the last three usage windows counted: it may learn of a
+// count until the end of the second, and then it counts for at most one more.
 //
 // D is that of windows, and the time in which a process tells its origin. Not counted are degraded
 // verdicts and processes that have ended. During a disruption nothing is checked, and what was
@@ -24,10 +24,14 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/keyed_hash.h"
 #include "base/wide.h"
+#include "memory/tuple_key.h"
+#include "memory/usage_key.h"
 #include "sim/checkers/makers.h"
 #include "sim/checkers/publish_spec.h"
 
@@ -115,10 +119,31 @@ class GlobalBurstBound final : public GlobalChecker {
       if (other != region) others += admitted;
     }
     if (exact->charged <= exact->told + others) return {};
+    // Looked up only then: it is slow.
+    if (exact->charged <= exact->told + others + restored_elsewhere(view, region, record.tuple)) {
+      return {};
+    }
     return "the origin of " + at(view, region).name + " charged " +
            std::to_string(exact->charged - exact->told) + " of " +
            std::string(weir::to_string(record.algorithm)) + " for other regions, which admitted " +
            std::to_string(others);
+  }
+
+  // What bridges of other regions have restored of the usage of a tuple. The rows there have it
+  // twice if a process whose survival they did not know replayed it, too.
+  static Count restored_elsewhere(const GlobalView& view, int region, const std::string& tuple) {
+    const base::KeyedHash hash(0);
+    const memory::TupleKey counted(tuple, hash);
+    Count sum = 0;
+    for (const RegionState& other : view.regions) {
+      if (&other == &at(view, region)) continue;
+      for (const auto& [cell, restored] : other.origin.all_restored()) {
+        const Millis longest = memory::header_of(cell.tuple).duration() - Millis(1);
+        const auto usage = memory::usage_key(counted, longest, hash);
+        if (usage && usage->is(cell.tuple)) sum += restored;
+      }
+    }
+    return sum;
   }
 
   static Violation check_denial(const GlobalView& view, int region, const RequestRecord& record,

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class OriginHistory {
   [[nodiscard]] virtual Count total(const CellId& cell) const = 0;
   // What bridges have added to a cell because it was missing after a loss.
   [[nodiscard]] virtual Count restored(const CellId& cell) const = 0;
+  // The same of all cells of which they added something.
+  [[nodiscard]] virtual const std::map<CellId, Count>& all_restored() const = 0;
   // All that steps have granted, also what they granted again.
   [[nodiscard]] virtual Count granted(const CellId& cell) const = 0;
   // Null: there was none.

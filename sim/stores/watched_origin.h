@@ -84,6 +84,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   [[nodiscard]] bool has_lost(const CellId& cell) const override;
   [[nodiscard]] Count total(const CellId& cell) const override;
   [[nodiscard]] Count restored(const CellId& cell) const override;
+  [[nodiscard]] const std::map<CellId, Count>& all_restored() const override { return restored_; }
   [[nodiscard]] Count granted(const CellId& cell) const override {
     const auto found = granted_.find(cell);
     return found == granted_.end() ? 0 : found->second;
