@@ -121,7 +121,7 @@ const std::vector<Mutant>& mutants() {
       {.mutation = Mutation::kRuleOnRequestsOnly,
        .name = "RuleOnRequestsOnly",
        .found_by = {"publish rule", "published in time"},
-       .regions = 3,
+       .regions = 2,
        .faults = FaultMode::kNone,
        .limits_differ = true},
       of_the_rule(Mutation::kRegionsUnderestimated, "RegionsUnderestimated"),
