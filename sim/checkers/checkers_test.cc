@@ -1008,5 +1008,39 @@ TEST_F(IdleProcess, ReplaysAfterAPause) {
   EXPECT_FALSE(replay());
 }
 
+// A node that has something to replay when a simulation ends, and for how long already.
+class ReplayAtTheEnd : public ::testing::Test {
+ protected:
+  RegionChecker::Violation waits_for(Millis lag, bool has_ledger) {
+    nodes_[0].process = 0;
+    nodes_[0].last_replay.waiting = 1;
+    nodes_[0].replay_lag = lag;
+    return checker_->at_end({.oracle = oracle_,
+                             .origin = origin_,
+                             .nodes = nodes_,
+                             .now = timeline_.now(),
+                             .guarantees = {.acked_within = Millis(270)},
+                             .has_ledger = has_ledger});
+  }
+
+  Timeline timeline_{1};
+  Oracle oracle_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  std::vector<NodeView> nodes_{1};
+  std::unique_ptr<RegionChecker> checker_ = make_agreement();
+};
+
+TEST_F(ReplayAtTheEnd, MayTellOfARowThatHasJustArrived) {
+  EXPECT_FALSE(waits_for(Millis(20), true));
+}
+
+TEST_F(ReplayAtTheEnd, MustNotBeLate) {
+  EXPECT_TRUE(waits_for(Millis(280), true));
+}
+
+TEST_F(ReplayAtTheEnd, HasNoNewsWithoutALedger) {
+  EXPECT_TRUE(waits_for(Millis(20), false));
+}
+
 }  // namespace
 }  // namespace weir::sim

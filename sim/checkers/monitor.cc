@@ -202,8 +202,10 @@ void Monitor::audit() {
     seen.shared.clear();
     seen.unrecorded.clear();
     seen.sync = {};
+    seen.replay_lag = Nanos(0);
     if (!node.is_running()) return;
     seen.sync = node.engine->sync_stats();
+    seen.replay_lag = node.engine->stats().replay_lag;
     conditions.no_room = conditions.no_room || seen.sync.left_out > 0;
     node.engine->inspect_sync(node.clock.now(), [&](const global::SharedCell& cell) {
       (is_unrecorded(cell.tuple) ? seen.unrecorded : seen.shared).push_back(cell);

@@ -33,6 +33,7 @@ struct NodeView {
   std::vector<global::SharedCell> shared;
   std::vector<global::SharedCell> unrecorded;  // the same of tuples that no record names
   SyncStats sync{};
+  Nanos replay_lag{0};  // how long the oldest count, or news of a region, waits to be replayed
 
   [[nodiscard]] bool runs() const { return process >= 0; }
   // The generation of a tuple in its table; 0 if the tuple is not there.
