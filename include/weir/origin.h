@@ -32,7 +32,7 @@ struct Component {
   friend auto operator<=>(const Component&, const Component&) = default;
 };
 
-// The shared component of all nodes that shut down.
+// The shared component of all nodes that shut down, and of steps without a tuple.
 inline constexpr Component kDeparted{};
 // The shared component of all nodes for usage that an algorithm of another class has counted. Nodes
 // raise it by steps, so the largest value remains.
@@ -385,8 +385,8 @@ class WEIR_EXPORT RegionalOrigin {
   // a store may keep the last.
   virtual void replay(std::vector<CellReplay> cells, OriginReply reply) = 0;
 
-  // Adds components to kDeparted and deletes them, so that a store does not fill with the
-  // components of stopped nodes. Idempotent. Their writers must not write again.
+  // Adds components to kDeparted and deletes them, so that a store does not fill with those
+  // of stopped nodes and of steps without a tuple. Idempotent. Their writers must not write again.
   virtual void retire(std::vector<CellRetirement> cells, RetirementReply reply) {
     (void)cells;
     reply(size_t{0});

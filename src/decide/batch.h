@@ -41,7 +41,7 @@ class Batch {
 
   [[nodiscard]] BatchDecision run();
 
-  // The first denial of run(), which changes nothing here; none: it would admit all, or is late.
+  // The first denial of run(), which charges nothing here; none: it would admit all, or is late.
   struct Denial {
     size_t item = 0;
     memory::CellDecision result{};
