@@ -501,76 +501,12 @@ TEST_F(Exact, AConvergingEngineDecidesAsOneAloneIfNothingIsLate) {
       tell();
       ASSERT_TRUE(expected.ok() && actual.ok());
       ASSERT_EQ(to_string(actual->outcome), to_string(expected->outcome)) << i;
-      if (!actual->admitted()) {
-        ASSERT_EQ(actual->retry_after, expected->retry_after) << i;
-      }
       if (actual->basis == Basis::kLocal) ++(actual->admitted() ? admitted_alone : denied_alone);
       // Without a refusal for two durations there are allowances again.
       clock_.advance(Millis(20 + draw(draw(50) == 0 ? 60'000 : 300)));
     }
     EXPECT_GT(admitted_alone, 0);
     EXPECT_GT(denied_alone, 0);
-  }
-}
-
-// A denial of cost 1 answered a request of cost 5: it was told 999 ms, and 3,997 ms later it was
-// still denied.
-TEST_F(Exact, ARetryTimeIsOfTheCostThatWasAsked) {
-  start({.consistency = Consistency::kConverge});
-  for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket}) {
-    SCOPED_TRACE(to_string(algorithm));
-    ASSERT_TRUE(check(0, request(algorithm, 10))->admitted());
-    clock_.advance(Millis(1));
-    EXPECT_EQ(check(0, request(algorithm, 1))->retry_after, Millis(999));
-    clock_.advance(Millis(20));
-    EXPECT_EQ(check(0, request(algorithm, 5))->retry_after, Millis(4979));
-    clock_.advance(Millis(30));
-    EXPECT_EQ(check(0, request(algorithm, 5))->retry_after, Millis(4949));
-  }
-}
-
-// The README promises it for all algorithms.
-TEST_F(Exact, EveryRetryTimeIsExactForEveryCost) {
-  constexpr Count kBefore[] = {0, 1, 3};
-  constexpr Count kCosts[] = {1, 2, 5, 10};
-  for (const Consistency consistency : {Consistency::kConverge, Consistency::kExact}) {
-    nodes_.clear();
-    origin_ = std::make_shared<origins::InProcessOrigin>(clock_);
-    start({.consistency = consistency});
-    for (const Algorithm algorithm : kAllAlgorithms) {
-      for (const Count before : kBefore) {
-        for (const Count cost : kCosts) {
-          SCOPED_TRACE(std::string(to_string(consistency)) + " " +
-                       std::string(to_string(algorithm)) + ", cost " + std::to_string(cost) +
-                       " after a denial of cost " + std::to_string(before));
-          const std::string workspace = std::to_string(before) + "-" + std::to_string(cost);
-          const auto ask = [&](size_t node, Count units) {
-            Request each = request(algorithm, units);
-            each.workspace = workspace;
-            return check(node, each).value();
-          };
-          ASSERT_TRUE(ask(0, 4).admitted());
-          clock_.advance(Millis(1234));
-          ASSERT_TRUE(ask(0, 6).admitted());
-          clock_.advance(Millis(21));
-          if (before > 0 && ask(1, before).admitted()) {
-            ASSERT_FALSE(ask(1, 10).admitted());
-          }
-          clock_.advance(Millis(21));
-          const MonoTime asked = clock_.now().mono;
-          const Verdict denied = ask(1, cost);
-          if (denied.admitted()) continue;
-          ASSERT_EQ(clock_.now().mono, asked) << "it was answered at once";
-          ASSERT_TRUE(denied.retry_after);
-          clock_.advance(*denied.retry_after - Millis(1));
-          EXPECT_FALSE(ask(1, cost).admitted()) << "1 ms before " << denied.retry_after->count();
-          const Nanos rest = asked + *denied.retry_after - clock_.now().mono;
-          clock_.advance(std::max(std::chrono::ceil<Millis>(rest), Millis(0)));
-          EXPECT_TRUE(ask(1, cost).admitted()) << "after " << denied.retry_after->count();
-          clock_.advance(Millis(40'000));
-        }
-      }
-    }
   }
 }
 

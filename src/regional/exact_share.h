@@ -64,17 +64,14 @@ inline constexpr Millis kLongestWait{int64_t{1} << 35};
   return known.acked + left / std::max<uint64_t>(parts, 1);
 }
 
-// The denial of a request of which the origin has announced until when it denies it; none: the
-// origin must be asked. A larger cost is denied for longer, and how much longer only the origin
-// knows. Of costs above 1 the answer must be fresh: since then a smaller cost may have passed.
+// The denial of a request that the origin would deny; none: it might admit it.
 [[nodiscard]] inline std::optional<memory::CellDecision> known_denial(const memory::ExactUse& use,
                                                                       const memory::Query& query,
                                                                       MonoTime now) {
   const memory::ExactUse::Denial denial = use.denial();
-  if (denial.until <= now || query.ask.cost != denial.cost) return std::nullopt;
+  if (denial.until <= now || query.ask.cost < denial.cost) return std::nullopt;
   const memory::ExactUse::Known known = use.known();
   if (known.capacity != query.ask.capacity) return std::nullopt;
-  if (denial.cost > 1 && known.fresh_until <= now) return std::nullopt;
   memory::CellDecision result;
   const auto wait = std::max(std::chrono::ceil<Millis>(denial.until - now), Millis(1));
   result.decision.outcome = Outcome::kDenied;
