@@ -220,10 +220,8 @@ class Door final : public RegionalOrigin, public StepStore {
   [[nodiscard]] BridgeStore* bridge_store() override { return far_end_->bridge_store(); }
   [[nodiscard]] Reach reach() const override { return reachability; }
   [[nodiscard]] uint32_t live_nodes() const override { return 3; }
-  [[nodiscard]] std::optional<Membership> membership() const override { return members; }
 
   bool answers = true;
-  std::optional<Membership> members;  // none: a process has no allowance
   Reach reachability = Reach::kPrompt;
 
  private:
@@ -416,65 +414,6 @@ TEST_F(RegionFlood, AdmitsNoMoreThanTheLossPolicySaysIfTheOriginDoesNotAnswer) {
     known.on_origin_loss = OnOriginLoss::kLocal;
     EXPECT_FALSE(check(1, known).admitted());
   }
-}
-
-// A flood that evicts a tuple gave its client another allowance each time, if answers were late.
-TEST_F(RegionFlood, GivesAnEvictedTupleNoOtherAllowanceIfAnswersAreLate) {
-  start(Algorithm::kFixedWindow, Consistency::kConverge);
-  Engine& engine = *engines_[0];
-  const MonoTime began = clock_.now().mono;
-  const auto replay = [&] {
-    doors_[0]->members = {.nodes = 3, .since = began, .heard_at = clock_.now().mono};
-    engine.run_replay(clock_.now(), executor_, Flush::kAll);
-    executor_.run();
-  };
-  clock_.advance(Millis(20'000));
-  replay();
-  doors_[0]->answers = false;
-  const std::string alice = tuple_of(request("alice"));
-  const auto is_held = [&] {
-    bool held = false;
-    engine.inspect([&](const CellView& cell) { held = held || cell.tuple == alice; });
-    return held;
-  };
-  Count sum = 0;
-  Count before_eviction = 0;
-  int key = 0;
-  for (int round = 0; round < 5; ++round) {
-    for (int i = 0; i < 10; ++i) {
-      replay();
-      sum += check(0, request("alice")).admitted() ? 1 : 0;
-    }
-    if (round == 0) before_eviction = sum;
-    replay();
-    for (int i = 0; i < 100'000 && is_held(); ++i) {
-      Request fresh = request("fresh");
-      const std::string name = std::to_string(++key);
-      fresh.identifier = name;
-      fresh.cost = 50;
-      (void)engine.check(clock_.now(), fresh);
-      replay();
-    }
-    ASSERT_FALSE(is_held());
-  }
-  EXPECT_GT(before_eviction, 0u);
-  EXPECT_EQ(sum, before_eviction);
-}
-
-// The same between regions: the tuple was used up there, and created again here.
-TEST_F(RegionFlood, AdmitsNothingWithoutTheCountsOfOtherRegionsIfAnAnswerIsLate) {
-  start(Algorithm::kFixedWindow, Consistency::kConverge,
-        std::make_shared<ledgers::MemoryLedger>(clock_));
-  const MonoTime began = clock_.now().mono;
-  clock_.advance(Millis(20'000));
-  doors_[0]->members = {.nodes = 3, .since = began, .heard_at = clock_.now().mono};
-  engines_[0]->run_replay(clock_.now(), executor_, Flush::kAll);
-  executor_.run();
-  doors_[0]->answers = false;
-  EXPECT_FALSE(check(0, request("used-up-elsewhere")).admitted());
-  // While no answer comes in time, a process decides by its allowance.
-  doors_[0]->reachability = Reach::kSlow;
-  EXPECT_TRUE(check(0, request("new")).admitted());
 }
 
 // Before a process asks, it reads what other regions have admitted: it keeps no counts of such a

@@ -41,15 +41,9 @@ memory::OwnBound bound_while_late(const RegionState& region, memory::TupleStore&
                             : 0;
   const Count left = base::saturating_sub(
       query.ask.capacity, told.own + acknowledged_in(cells, at.sequence).others + carried);
-  // As long as other requests are answered, nothing is admitted without the counts of the other
-  // regions: the tuple may be used up there.
-  const bool knows_regions = !region.reads_regions || !freshness_of(cells).needs_regions();
-  if (!knows_regions && region.origin->reach() == Reach::kPrompt) return bound;
-  // A process that has not heard of the others has no allowance. A tuple that was evicted and
-  // created again does not get another one.
+  // A process that has not heard of the others has no allowance.
   const uint64_t parts = region.allowance.last().parts;
-  const Count allowance = parts > 0 ? left / parts : 0;
-  bound.most = told.own + base::saturating_sub(allowance, tuples.evicted_count(key, query));
+  bound.most = told.own + (parts > 0 ? left / parts : 0);
   return bound;
 }
 
