@@ -21,7 +21,8 @@ namespace weir::sim {
 namespace {
 
 constexpr uint64_t kMechanismWorlds = 100;
-constexpr uint64_t kLeastShare = 10;  // percent
+// Percent: one in ten, less the spread of a hundred worlds.
+constexpr uint64_t kLeastShare = 8;
 
 struct Mechanism {
   std::string_view name;
