@@ -221,7 +221,6 @@ TEST_F(DeniedBatch, ConsumesNothingWhoeverDecidesItsItems) {
       if (k > 0 && draw(6) == 0) {
         Request again = items[draw(k)];
         again.cost = kCosts[draw(7)];
-        if (is_window(again.algorithm)) again.consistency = kConsistencies[draw(3)];
         items.push_back(again);
         continue;
       }
