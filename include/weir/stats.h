@@ -57,8 +57,8 @@ struct LimiterStats {
   MemoryStats memory{};
 };
 
-// What all regions together admit at most in a namespace, as a multiple of the limit, without what
-// is in flight. docs/ledger.md derives it.
+// The most that all regions together admit in a namespace, as a multiple of the limit, without
+// requests in flight. docs/ledger.md derives it.
 struct NamespaceBound {
   std::string workspace;
   std::string ns;

@@ -89,7 +89,7 @@ class ConsistentVerdicts final : public RegionChecker {
     return mine == components.end() ? 0 : base::saturating_sub(mine->second, cell.own);
   }
 
-  // What the process has accepted in the cell at the instant of the answer.
+  // The cost that the process has accepted in the cell at the instant of the answer.
   static Count accepted_now(const RegionView& view, const RequestRecord& record) {
     const std::vector<Accept>& accepts = view.oracle.accepts(record.cell());
     Count sum = 0;

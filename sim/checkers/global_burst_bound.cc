@@ -129,7 +129,7 @@ class GlobalBurstBound final : public GlobalChecker {
            std::to_string(others);
   }
 
-  // What bridges of other regions have restored of the usage of a tuple. The rows there have it
+  // The usage of a tuple that bridges of other regions have restored. The rows there have it
   // twice if a process whose survival they did not know replayed it, too.
   static Count restored_elsewhere(const GlobalView& view, int region, const std::string& tuple) {
     const base::KeyedHash hash(0);

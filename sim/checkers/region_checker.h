@@ -89,7 +89,7 @@ struct RegionView {
   bool has_ledger = false;  // through which a region may read the counts of its ended processes
 };
 
-// What a region has admitted to a client, whose algorithm and duration have changed meanwhile.
+// The cost that a region has admitted to a client whose settings have changed meanwhile.
 struct ChangedUse {
   std::string client;
   std::string settings;  // all of them, in order

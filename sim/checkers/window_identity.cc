@@ -50,7 +50,7 @@ class WindowIdentity final : public RegionChecker {
   }
 
  private:
-  // What the wall clock of a node is ahead of monotonic time.
+  // By how much the wall clock of a node is ahead of monotonic time.
   struct Offset {
     MonoTime since{};
     Millis of_clock{0};

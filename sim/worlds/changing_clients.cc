@@ -28,7 +28,7 @@ T pick(Random& random, const std::array<T, N>& choices) {
 
 }  // namespace
 
-// What a client is limited by.
+// The settings that limit a client.
 struct ClientSettings {
   Algorithm algorithm = Algorithm::kSlidingWindow;
   Millis duration{0};
