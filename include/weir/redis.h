@@ -28,6 +28,9 @@ struct RedisOptions {
   // With a ledger: Options::region, 0 to 64 bytes. The server stores it at its first use, and a
   // process of another region does not use the server. Empty: not checked.
   std::string region = {};
+  // Options::read_deadline of the limiter: while the server needs longer, requests do not wait for
+  // it. Default 300 ms, 1 ms to 10 s.
+  Millis read_deadline{300};
   // How long redis_origin() waits for the server to answer before it returns. Default 1 s, 0 to
   // 60 s. With 0 the first requests are decided without the origin.
   Millis connect_wait{1000};

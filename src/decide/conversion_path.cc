@@ -66,19 +66,23 @@ Engine::Sources Engine::sources_of(Instant now,
   return sources;
 }
 
-void Engine::renew(Instant now, const Sources& sources, Executor& home, Task done) {
+void Engine::renew(Instant now, const Sources& sources, Executor& home,
+                   UniqueFunction<void(bool)> done) {
   struct Call {
     base::Atomic<int> parts{0};  // whoever of the two ends last calls the handler
-    Task done;
-    void end_part() {
-      if (parts.fetch_sub(1, std::memory_order_acq_rel) == 1) done();
+    base::Atomic<bool> answered{true};
+    UniqueFunction<void(bool)> done;
+    void end_part(bool is_answered) {
+      if (!is_answered) answered.store(false, std::memory_order_relaxed);
+      if (parts.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        done(answered.load(std::memory_order_relaxed));
+      }
     }
   };
   const auto call = std::make_shared<Call>();
   call->done = std::move(done);
   call->parts.store((sources.windows.empty() ? 0 : 1) + (sources.kept.empty() ? 0 : 1),
                     std::memory_order_relaxed);
-  // Also if one is not answered: the request is then decided on what was known.
   if (!sources.windows.empty()) {
     std::vector<regional::ReadRequest> reads;
     for (const memory::TupleKey& key : sources.windows) {
@@ -86,14 +90,16 @@ void Engine::renew(Instant now, const Sources& sources, Executor& home, Task don
                        .duration = key.header().duration(),
                        .requirement = regional::ReadRequirement::kStale});
     }
-    refresh_->read(now, reads, home, [call](const auto&) { call->end_part(); });
+    refresh_->read(now, reads, home,
+                   [call](const auto& all) { call->end_part(regional::all_answered(all)); });
   }
   if (!sources.kept.empty()) {
     std::vector<regional::StepRequest> peeks;
     for (size_t i = 0; i < sources.kept.size(); ++i) {
       peeks.push_back({.key = &sources.kept[i], .query = &sources.peeks[i]});
     }
-    steps_->ask(now, peeks, home, [call](const auto&) { call->end_part(); });
+    steps_->ask(now, peeks, home,
+                [call](const auto& all) { call->end_part(regional::all_answered(all)); });
   }
 }
 
@@ -125,8 +131,9 @@ void Engine::ask(Instant now, std::vector<regional::StepRequest> requests,
   }
   renew(now, sources, home,
         [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys), &home,
-         done = std::move(done)]() mutable {
+         done = std::move(done)](bool answered) mutable {
           self->convert_windows(requests);
+          if (!answered) done = regional::as_approximate(std::move(done));
           self->ask_after_usage(self->state_.tuples->clock.now(), std::move(requests),
                                 std::move(keys), home, std::move(done));
         });

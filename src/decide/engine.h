@@ -147,7 +147,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   struct Sources;
   [[nodiscard]] Sources sources_of(Instant now,
                                    const std::vector<regional::StepRequest>& requests) const;
-  void renew(Instant now, const Sources& sources, Executor& home, Task done);
+  // Calls the handler with whether all was answered.
+  void renew(Instant now, const Sources& sources, Executor& home, UniqueFunction<void(bool)> done);
   void convert_windows(const std::vector<regional::StepRequest>& requests) const;
   // Asks the origin; of tuples whose state it keeps, first reads what the other regions have
   // admitted, if that is not known.
@@ -174,9 +175,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool forget_past(Instant now, const Request& request);
   [[nodiscard]] Count take_over_known(Instant now, const Request& request);
   [[nodiscard]] bool raise_to(const RequestContext& context, Count units);
+  struct Taken {
+    Count units = 0;
+    bool complete = true;  // false: the origin did not answer in time
+  };
   // Calls the handler with what the request takes over. True: it was called before the return.
   bool take_over(Instant now, const Request& request, Executor& home,
-                 UniqueFunction<void(Count)> done);
+                 UniqueFunction<void(Taken)> done);
+  void report_taken(const Request& request, Instant now, Taken taken, Verdict& verdict);
   void sum_up(const TakeoverPtr& call);
   void raise_window(const TakeoverPtr& call);
   void raise_exact(const TakeoverPtr& call);

@@ -39,6 +39,7 @@ using memory::Effect;
 using memory::Tuple;
 using memory::TupleKey;
 using memory::WindowCells;
+using telemetry::Stat;
 
 namespace {
 
@@ -110,16 +111,6 @@ void for_each_past(const PastDurations& past, Millis present, const Visit& visit
   }
 }
 
-// A peek that takes nothing over reports what the first request would find.
-void report_taken(const Request& request, Instant now, Count units, Verdict& verdict) {
-  const memory::Query query = memory::query_of(now.wall, request);
-  const Count left = base::saturating_sub(query.ask.capacity, units);
-  if (left >= verdict.remaining) return;
-  verdict.remaining = left;
-  if (memory::class_of(request.algorithm) == CellClass::kWindow) return;
-  verdict.reset = std::max(verdict.reset, Decider::decide_after(query, units).decision.reset);
-}
-
 // A request with names of its own.
 struct OwnedRequest {
   explicit OwnedRequest(const Request& from)
@@ -161,6 +152,21 @@ std::function<void(Result<Value>)> answer_by(MonoTime deadline, Executor& home,
 
 }  // namespace
 
+// A peek that takes nothing over reports what the first request would find.
+void Engine::report_taken(const Request& request, Instant now, Taken taken, Verdict& verdict) {
+  if (!taken.complete && verdict.basis != Basis::kDegraded) {
+    verdict.basis = Basis::kDegraded;
+    state_.counters->add(Stat::kDegraded);
+  }
+  if (request.cost > 0) return;
+  const memory::Query query = memory::query_of(now.wall, request);
+  const Count left = base::saturating_sub(query.ask.capacity, taken.units);
+  if (left >= verdict.remaining) return;
+  verdict.remaining = left;
+  if (memory::class_of(request.algorithm) == CellClass::kWindow) return;
+  verdict.reset = std::max(verdict.reset, Decider::decide_after(query, taken.units).decision.reset);
+}
+
 // One request that waits for the origin, to learn what to take over.
 struct Engine::Takeover {
   RequestContext context;
@@ -168,7 +174,7 @@ struct Engine::Takeover {
   int64_t number = 0;
   bool asks = false;  // the origin keeps the state of the request
   Executor* home = nullptr;
-  UniqueFunction<void(Count)> done;
+  UniqueFunction<void(Taken)> done;
   base::Atomic<int> parts{0};  // whichever of the reads and peeks ends last goes on
   std::vector<TupleKey> windows;
   std::vector<regional::ReadResult> reads;
@@ -329,7 +335,7 @@ Result<Verdict> Engine::check_after_change(Instant now, const Request& request) 
   if (!must_take_over(now, request)) return check(now, plain);
   const Count units = take_over_known(now, request);
   Result<Verdict> result = check(now, plain);
-  if (result && request.cost == 0) report_taken(request, now, units, *result);
+  if (result) report_taken(request, now, {.units = units}, *result);
   return result;
 }
 
@@ -351,14 +357,12 @@ bool Engine::check_async_after_change(Instant now, const Request& request, Execu
   };
   const auto call = std::make_shared<Call>(request, std::move(done));
   const bool at_once =
-      take_over(now, request, home, [self = shared_from_this(), call, &home](Count units) {
+      take_over(now, request, home, [self = shared_from_this(), call, &home](Taken taken) {
         const Request plain = call->owned.request();
         const Instant then = self->state_.tuples->clock.now();
-        call->decided =
-            self->check_async(then, plain, home, [call, units, then](Result<Verdict> verdict) {
-              if (verdict && call->owned.plain.cost == 0) {
-                report_taken(call->owned.plain, then, units, *verdict);
-              }
+        call->decided = self->check_async(
+            then, plain, home, [self, call, taken, then](Result<Verdict> verdict) {
+              if (verdict) self->report_taken(call->owned.plain, then, taken, *verdict);
               call->done(std::move(verdict));
             });
       });
@@ -377,7 +381,7 @@ Result<BatchVerdict> Engine::check_all_after_change(Instant now,
   }
   Result<BatchVerdict> result = check_all(now, plain);
   for (size_t i = 0; result && i < plain.size(); ++i) {
-    if (plain[i].cost == 0) report_taken(plain[i], now, units[i], result->items[i]);
+    report_taken(plain[i], now, {.units = units[i]}, result->items[i]);
   }
   return result;
 }
@@ -390,13 +394,13 @@ bool Engine::check_all_async_after_change(Instant now, std::span<const Request> 
   }
   struct Call {
     std::vector<OwnedRequest> owned;
-    std::vector<Count> units;
+    std::vector<Taken> taken;
     BatchHandler done;
     base::Atomic<int> parts{1};  // whichever ends last decides the batch
   };
   const auto call = std::make_shared<Call>();
   call->done = std::move(done);
-  call->units.resize(requests.size());
+  call->taken.resize(requests.size());
   std::vector<size_t> takes;
   for (size_t i = 0; i < requests.size(); ++i) {
     call->owned.emplace_back(requests[i]);
@@ -408,17 +412,17 @@ bool Engine::check_all_async_after_change(Instant now, std::span<const Request> 
     std::vector<Request> plain;
     for (const OwnedRequest& each : call->owned) plain.push_back(each.request());
     const Instant then = self->state_.tuples->clock.now();
-    return self->check_all_async(then, plain, home, [call, then](Result<BatchVerdict> result) {
-      for (size_t i = 0; result && i < call->owned.size(); ++i) {
-        const Request& each = call->owned[i].plain;
-        if (each.cost == 0) report_taken(each, then, call->units[i], result->items[i]);
-      }
-      call->done(std::move(result));
-    });
+    return self->check_all_async(
+        then, plain, home, [self, call, then](Result<BatchVerdict> result) {
+          for (size_t i = 0; result && i < call->owned.size(); ++i) {
+            self->report_taken(call->owned[i].plain, then, call->taken[i], result->items[i]);
+          }
+          call->done(std::move(result));
+        });
   };
   for (const size_t i : takes) {
-    (void)take_over(now, requests[i], home, [call, i, end_part](Count units) {
-      call->units[i] = units;
+    (void)take_over(now, requests[i], home, [call, i, end_part](Taken taken) {
+      call->taken[i] = taken;
       (void)end_part();
     });
   }
@@ -426,10 +430,10 @@ bool Engine::check_all_async_after_change(Instant now, std::span<const Request> 
 }
 
 bool Engine::take_over(Instant now, const Request& request, Executor& home,
-                       UniqueFunction<void(Count)> done) {
+                       UniqueFunction<void(Taken)> done) {
   const regional::RegionState& region = *state_.region;
   if (!region.origin || region.origin->reach() != Reach::kPrompt) {
-    done(take_over_known(now, request));
+    done({.units = take_over_known(now, request)});
     return true;
   }
   const auto call = std::make_shared<Takeover>();
@@ -540,7 +544,7 @@ void Engine::sum_up(const TakeoverPtr& call) {
   }
   units.all = std::min(units.all, context.query.ask.capacity);
   units.region = std::min(units.region, context.query.ask.capacity);
-  if (context.query.ask.cost == 0) return call->done(units.all);
+  if (context.query.ask.cost == 0) return call->done({.units = units.all, .complete = answered});
   if (!answered) {
     (void)raise_to(context, context.cell_class() == CellClass::kWindow ? units.region : units.all);
     return end_takeover(*call, false);
@@ -642,7 +646,7 @@ void Engine::end_takeover(Takeover& call, bool told) {
     takeover_marks_.add(call.context.key,
                         mark_number(call.number, call.context.query.ask.capacity));
   }
-  call.done(call.units.all);
+  call.done({.units = call.units.all, .complete = told});
 }
 
 }  // namespace weir::decide

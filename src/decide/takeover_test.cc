@@ -13,6 +13,7 @@
 
 #include "decide/all_algorithms_test.h"
 #include "decide/engine.h"
+#include "decide/lossy_link_test.h"
 #include "origins/in_process_origin.h"
 #include "tests/doubles/manual_clock.h"
 
@@ -301,6 +302,7 @@ class SharedTakeover : public TakeoverBase {
   struct Node {
     explicit Node(const doubles::ManualClock& clock) : executor(clock) {}
     doubles::ManualExecutor executor;
+    std::shared_ptr<LossyLink> link;
     std::shared_ptr<Engine> engine;
   };
 
@@ -308,7 +310,8 @@ class SharedTakeover : public TakeoverBase {
     for (size_t i = 0; i < kNodes; ++i) {
       Node& node = *nodes_.emplace_back(std::make_unique<Node>(clock_));
       Options options{.capacity = 1000, .seed = i + 1};
-      options.origin = origin_->another_endpoint();
+      node.link = std::make_shared<LossyLink>(origin_->another_endpoint());
+      options.origin = node.link;
       options.consistency = consistency;
       node.engine = Engine::make(clock_, options);
     }
@@ -376,6 +379,18 @@ TEST_P(SharedTakeoverFromOthers, SeesWhatOnlyAnotherNodeHasCounted) {
   change();
   EXPECT_EQ(ask(1, after(0)).remaining, kTakenLimit - 10);
   EXPECT_EQ(admitted_by_all(after(1)), kTakenLimit - 10);
+}
+
+// Such a verdict was said to be complete: 5 more were admitted of a limit that was used up.
+TEST_P(SharedTakeover, IsDegradedWithoutTheCountsOfThePast) {
+  start(Consistency::kExact);
+  ASSERT_TRUE(ask(0, before(kTakenLimit)).admitted());
+  change();
+  for (const Count cost : {Count{0}, Count{1}}) {
+    nodes_[1]->link->lost_answers = 1;
+    EXPECT_EQ(ask(1, after(cost)).basis, Basis::kDegraded) << cost;
+    EXPECT_EQ(nodes_[1]->link->lost_answers, 0);
+  }
 }
 
 TEST_P(SharedTakeover, GiftsNothingWhenChangedBackAndForth) {

@@ -77,13 +77,16 @@ void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> req
                      .requirement = requirements[i]});
   }
   // The counts are merged into the usage tuples, where the call finds them. It also asks if they
-  // could not be read.
-  refresh_->read(now, reads, home,
-                 [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys),
-                  &home, done = std::move(done)](const std::vector<regional::ReadResult>&) mutable {
-                   self->steps_->ask(self->state_.tuples->clock.now(), requests, home,
-                                     std::move(done));
-                 });
+  // could not be read: the origin then decides without them.
+  refresh_->read(
+      now, reads, home,
+      [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys), &home,
+       done = std::move(done)](const std::vector<regional::ReadResult>& results) mutable {
+        if (!regional::all_answered(results)) {
+          done = regional::as_approximate(std::move(done));
+        }
+        self->steps_->ask(self->state_.tuples->clock.now(), requests, home, std::move(done));
+      });
 }
 
 bool Engine::is_in_table(const memory::TupleKey& key) const {

@@ -32,6 +32,10 @@ std::optional<Error> error_in(const RedisOptions& options) {
     return error;
   }
   if (auto error = check_length("region", options.region, {.most = 64})) return error;
+  if (auto error = check_number("read_deadline", options.read_deadline.count(),
+                                {.low = 1, .high = 10'000})) {
+    return error;
+  }
   return check_number("connect_wait", options.connect_wait.count(), {.low = 0, .high = 60'000});
 }
 
@@ -49,13 +53,14 @@ Result<RedisOptions> parse_redis_url(std::string_view url) {
 
 Result<std::shared_ptr<RegionalOrigin>> redis_origin(const RedisOptions& options) {
   if (auto error = error_in(options)) return std::move(*error);
-  auto origin =
-      origins::make_redis_origin(system_clock(), {.address = {.host = options.host,
-                                                              .port = options.port,
-                                                              .user = options.user,
-                                                              .password = options.password,
-                                                              .database = options.database},
-                                                  .region = options.region});
+  auto origin = origins::make_redis_origin(
+      system_clock(), {.address = {.host = options.host,
+                                   .port = options.port,
+                                   .user = options.user,
+                                   .password = options.password,
+                                   .database = options.database},
+                       .region = options.region,
+                       .timeouts = origins::RedisTimeouts::with_deadline(options.read_deadline)});
   origin->start();
   const MonoTime deadline = system_clock().now().mono + options.connect_wait;
   while (!accepts_writes(origin->reach()) && system_clock().now().mono < deadline) {

@@ -30,6 +30,8 @@ TEST(RedisOrigin, NamesTheOptionItsValueAndItsRange) {
   EXPECT_EQ(error({.database = -1}), "database|database is -1|choose a database from 0 to 1000000");
   EXPECT_EQ(error({.connect_wait = Millis(-1)}),
             "connect_wait|connect_wait is -1|choose a connect_wait from 0 to 60000");
+  EXPECT_EQ(error({.read_deadline = Millis(0)}),
+            "read_deadline|read_deadline is 0|choose a read_deadline from 1 to 10000");
   EXPECT_EQ(error({.user = "app"}),
             "password|password is empty, but a user is given|give the password of the user, or "
             "leave the user out");

@@ -70,7 +70,9 @@ enum class DecisionStatus : uint8_t {
 // The decision of one request on one tuple.
 struct CellDecision {
   DecisionStatus status = DecisionStatus::kDecided;
-  bool approximate = false;  // by the sketch, or by a log that could not grow to the limit
+  // By the sketch, by a log that could not grow to the limit, or without counts that could not be
+  // read.
+  bool approximate = false;
   algorithms::Decision decision{};
   Evidence evidence{};
   int64_t sequence = 0;     // window class: the window decided in, and charged if admitted

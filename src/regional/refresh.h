@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -46,6 +47,11 @@ struct ReadResult {
   // Of all regions; null without a ledger.
   std::shared_ptr<const std::vector<RegionCount>> regions = nullptr;
 };
+
+[[nodiscard]] inline bool all_answered(const std::vector<ReadResult>& results) {
+  return std::all_of(results.begin(), results.end(),
+                     [](const ReadResult& each) { return each.answered; });
+}
 
 class Refresh : public std::enable_shared_from_this<Refresh> {
  public:

@@ -19,6 +19,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <memory>
@@ -57,6 +58,23 @@ struct StepResult {
   memory::CellDecision decision{};
 };
 
+using StepHandler = UniqueFunction<void(const std::vector<StepResult>&)>;
+
+[[nodiscard]] inline bool all_answered(const std::vector<StepResult>& results) {
+  return std::all_of(results.begin(), results.end(), [](const StepResult& each) {
+    return each.status != StepResult::Status::kLate;
+  });
+}
+
+// Of decisions without counts that could not be read.
+[[nodiscard]] inline StepHandler as_approximate(StepHandler done) {
+  return [done = std::move(done)](const std::vector<StepResult>& results) mutable {
+    std::vector<StepResult> approximate = results;
+    for (StepResult& each : approximate) each.decision.approximate = true;
+    done(approximate);
+  };
+}
+
 class Steps : public std::enable_shared_from_this<Steps> {
  public:
   static constexpr Nanos kPace = Millis(20);
@@ -71,8 +89,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
 
   // Asks for all requests, then calls `done` on `home` with one result for each, in order. The keys
   // need not outlive the call.
-  void ask(Instant now, const std::vector<StepRequest>& requests, Executor& home,
-           UniqueFunction<void(const std::vector<StepResult>&)> done);
+  void ask(Instant now, const std::vector<StepRequest>& requests, Executor& home, StepHandler done);
 
   // Tells the origin what this process has admitted by itself of tuples whose whole state it keeps,
   // by their index in the table. Returns those that have another call in flight. A call that fails

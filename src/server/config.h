@@ -60,6 +60,7 @@ struct Config {
   BackendKind backend = BackendKind::kLimiter;
   std::optional<origins::RedisAddress> origin{};  // none: counts in this process only
   std::string origin_password_file{};
+  Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   Consistency consistency = Consistency::kConverge;
   frontends::NamespaceConsistency::Map namespace_consistency{};

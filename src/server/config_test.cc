@@ -173,6 +173,7 @@ TEST(Settings, HaveTheDocumentedDefaults) {
                   .backend = BackendKind::kNull,
                   .origin = origins::RedisAddress{},
                   .origin_password_file = "password",
+                  .read_deadline = Millis(16),
                   .on_origin_loss = OnOriginLoss::kDeny,
                   .consistency = Consistency::kExact,
                   .ledger_choice = LedgerChoice::kNone,
@@ -195,7 +196,8 @@ TEST(Settings, HaveTheDocumentedDefaults) {
         config.region_name() == standard.region_name() || config.data == standard.data ||
         config.threads == standard.threads || config.capacity == standard.capacity ||
         config.memory == standard.memory || config.backend == standard.backend || !config.origin ||
-        config.origin_password_file.empty() || config.on_origin_loss == standard.on_origin_loss ||
+        config.origin_password_file.empty() || config.read_deadline == standard.read_deadline ||
+        config.on_origin_loss == standard.on_origin_loss ||
         config.consistency == standard.consistency ||
         config.ledger_choice == standard.ledger_choice || config.ledger_password_file.empty() ||
         config.clean_ledger == standard.clean_ledger || config.log.empty())
@@ -213,6 +215,17 @@ TEST(Settings, TurnTheCleaningOfTheLedgerOff) {
   for (const char* text : {"", "true", "Off"}) {
     EXPECT_EQ(setting("ledger-clean").set(config, text), "must be on or off");
   }
+}
+
+TEST(Settings, BoundTheReadDeadline) {
+  Config config;
+  EXPECT_EQ(setting("read-deadline").set(config, "10s"), "");
+  EXPECT_EQ(config.read_deadline, Millis(10'000));
+  for (const char* text : {"0ms", "10001ms", "300", ""}) {
+    EXPECT_EQ(setting("read-deadline").set(config, text),
+              "must be a time from 1ms to 10s, like 300ms or 2s");
+  }
+  EXPECT_EQ(config.read_deadline, Millis(10'000));
 }
 
 TEST(Settings, AcceptTimes) {
@@ -518,7 +531,8 @@ TEST(ConfigFile, ReportsAllProblemsWithLineAndColumn) {
           "https, resps, tls-cert, tls-key, tls-client-ca, tls-min-version, allow-public, "
           "resp-auth, public-metrics, max-connections, "
           "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
-          "node, data, origin, origin-password-file, on-origin-loss, consistency, ledger, "
+          "node, data, origin, origin-password-file, read-deadline, on-origin-loss, consistency, "
+          "ledger, "
           "ledger-password-file, ledger-clean, log, threads, memory, capacity, backend, check, "
           "namespaces",
           "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",

@@ -32,7 +32,10 @@ Region::Region(const Clock& clock, const Config& config) : clock_(clock) {
   const std::string region = config.has_ledger() ? config.region_name() : "";
   const std::string conflict = find_data_conflict(address, region);
   if (!conflict.empty()) throw std::runtime_error(fmt::format("origin {}: {}", name_, conflict));
-  origin_ = origins::make_redis_origin(clock, {.address = address, .region = region});
+  origin_ = origins::make_redis_origin(
+      clock, {.address = address,
+              .region = region,
+              .timeouts = origins::RedisTimeouts::with_deadline(config.read_deadline)});
 }
 
 void Region::start() {

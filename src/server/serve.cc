@@ -311,6 +311,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
                         .clean_ledger = config.clean_ledger,
                         .on_origin_loss = config.on_origin_loss,
                         .consistency = config.consistency,
+                        .read_deadline = config.read_deadline,
                         .capacity = plan.capacity,
                         .memory = plan.memory};
   auto created = Limiter::create(clock, options);

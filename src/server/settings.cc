@@ -228,6 +228,19 @@ const std::vector<Setting>& all_settings() {
            [](Config& config, const std::string& text) {
              return read_password_file(text, config.origin_password_file);
            }},
+      {.name = "read-deadline",
+       .value = "TIME",
+       .initial = "300ms",
+       .range = "1ms to 10s",
+       .meaning =
+           "Wait at most this long for an answer of the origin, then decide on the counts in "
+           "memory, with the basis degraded",
+       .set = [](Config& config, const std::string& text) -> std::string {
+         const TimeRange range{.min = Millis(1),
+                               .max = Millis(10'000),
+                               .text = "a time from 1ms to 10s, like 300ms or 2s"};
+         return read_time(text, config.read_deadline, range);
+       }},
       {.name = "on-origin-loss",
        .value = "POLICY",
        .initial = "local",

@@ -10,8 +10,8 @@ import { until, untilConnected, verdictOf } from './region.mjs';
 const kConnections = 3; // to each node
 
 // A node with some more connections to it.
-async function startBurstNode(url, args) {
-  const node = await startNode(url, { args });
+async function startBurstNode(url, options) {
+  const node = await startNode(url, options);
   node.clients = Array.from({ length: kConnections }, () => clientOf(node.server));
   node.freeze = () => freeze(node.server.child);
   node.thaw = () => node.server.child.kill('SIGCONT');
@@ -25,9 +25,9 @@ async function startBurstNode(url, args) {
 
 // A region with its own redis-server, which is `delay` ms away each way.
 export class Region {
-  static async start(count, { args = [], delay } = {}) {
+  static async start(count, { delay, ...options } = {}) {
     const region = new Region();
-    region.args = args;
+    region.options = options; // of startNode()
     region.origin = new Origin();
     await region.origin.start();
     if (delay !== undefined) {
@@ -38,7 +38,7 @@ export class Region {
     return region;
   }
   async add(url = (this.proxy ?? this.origin).url) {
-    const node = await startBurstNode(url, this.args);
+    const node = await startBurstNode(url, this.options);
     this.nodes.push(node);
     return node;
   }

@@ -81,7 +81,8 @@ function watchNews() {
       const identifier = `change-${Math.random()}`;
       const from = world.nodes[turn % world.nodes.length];
       const began = performance.now();
-      await from.limit(identifier, 4);
+      // A late answer may deny it.
+      await until('an admission', async () => (await from.limit(identifier, 4)).success === 1);
       const there = world.nodes.filter(({ region }) => region !== from.region);
       const knows = async (node) => (await node.peek(identifier, 4)).remaining < 4;
       for (const node of there) await until('propagation', () => knows(node));

@@ -5,14 +5,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { untilConnected, Origin, pick, rest, startNode, until } from './region.mjs';
+import { untilConnected, kUsualDeadline, Origin, pick, rest, startNode, until } from './region.mjs';
 import { temporaryFolder } from './server.mjs';
 
 const origin = new Origin();
 let nodes;
 before(async () => {
   await origin.start();
-  nodes = await Promise.all([1, 2, 3].map(() => startNode(origin.url)));
+  nodes = await Promise.all([1, 2, 3].map(() => startNode(origin.url, { readDeadline: kUsualDeadline })));
   await untilConnected(nodes);
 });
 after(async () => {

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 
 import { admittedOf, burst, byWindow, isStrict, Region, windowsOf, windowStart } from './bursts.mjs';
 import { Proxy } from './proxy.mjs';
-import { clientOf, kLongWindow, rest, verdictOf } from './region.mjs';
+import { clientOf, kLongWindow, kUsualDeadline, rest, verdictOf } from './region.mjs';
 
 const kMost = 100;
 const kConverge = 1.25;
@@ -14,8 +14,8 @@ const kConverge = 1.25;
 let near; // three nodes
 let far; // Redis is 100 ms away
 before(async () => {
-  near = await Region.start(3);
-  far = await Region.start(3, { delay: 50 });
+  near = await Region.start(3, { readDeadline: kUsualDeadline });
+  far = await Region.start(3, { delay: 50, readDeadline: kUsualDeadline });
   await Promise.all([near.settle(), far.settle()]);
 });
 after(() => Promise.all([near.stop(), far.stop()]));

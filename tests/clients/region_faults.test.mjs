@@ -14,7 +14,7 @@ import { after, before, test } from 'node:test';
 import { Load } from './load.mjs';
 import { Proxy } from './proxy.mjs';
 import { untilConnected, clientOf, kLongWindow, Origin, quantile } from './region.mjs';
-import { rest, startNode, until } from './region.mjs';
+import { kUsualDeadline, rest, startNode, until } from './region.mjs';
 import { temporaryFolder } from './server.mjs';
 
 const kNodes = 3;
@@ -26,7 +26,7 @@ const origin = new Origin();
 let nodes;
 
 async function startPlace(label, proxy, data = temporaryFolder()) {
-  const node = await startNode(proxy.url, { args: ['--node', label], data });
+  const node = await startNode(proxy.url, { args: ['--node', label], data, readDeadline: kUsualDeadline });
   const lines = { warm: clientOf(node.server), cold: clientOf(node.server) };
   return Object.assign(node, { label, proxy, data, killed: false, ...lines });
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { untilConnected, kLongWindow, Origin, startNode, until, verdictOf } from './region.mjs';
+import { untilConnected, kLongWindow, kUsualDeadline, Origin, startNode, until, verdictOf } from './region.mjs';
 
 const kNodes = 3;
 const kLimit = 100;
@@ -15,7 +15,7 @@ after(() => origin.kill());
 // Nodes of one policy; each test has its own nodes, so that no others use the origin.
 async function startRegion(policy) {
   const nodes = await Promise.all(
-    Array.from({ length: kNodes }, () => startNode(origin.url, { args: ['--on-origin-loss', policy] })),
+    Array.from({ length: kNodes }, () => startNode(origin.url, { args: ['--on-origin-loss', policy], readDeadline: kUsualDeadline })),
   );
   await untilConnected(nodes);
   for (const { server } of nodes) {

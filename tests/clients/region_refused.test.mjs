@@ -6,7 +6,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 
 import { Proxy } from './proxy.mjs';
-import { untilConnected, Origin, startNode, until } from './region.mjs';
+import { untilConnected, kUsualDeadline, Origin, startNode, until } from './region.mjs';
 
 const kNodes = 3;
 const kLimit = 600;
@@ -71,7 +71,7 @@ for (const [policy, most] of [
     const origin = new Origin();
     await origin.start();
     const nodes = await Promise.all(
-      Array.from({ length: kNodes }, () => startNode(origin.url, { args: ['--on-origin-loss', policy] })),
+      Array.from({ length: kNodes }, () => startNode(origin.url, { args: ['--on-origin-loss', policy], readDeadline: kUsualDeadline })),
     );
     await untilConnected(nodes);
     const beats = async ({ server }) => server.metric('weir_origin_commands_total', 'nodes');
@@ -126,7 +126,7 @@ test('a refusal is logged also if Redis did not answer before', async () => {
   const origin = new Origin();
   await origin.start();
   const proxy = await Proxy.to(origin.port);
-  const node = await startNode(proxy.url);
+  const node = await startNode(proxy.url, { readDeadline: kUsualDeadline });
   await node.ready();
   const { server } = node;
   proxy.cut();

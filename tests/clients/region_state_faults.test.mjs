@@ -21,7 +21,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { Region } from './bursts.mjs';
 import { Proxy } from './proxy.mjs';
-import { kLongWindow, rest, until, untilConnected, verdictOf } from './region.mjs';
+import { kLongWindow, kUsualDeadline, rest, until, untilConnected, verdictOf } from './region.mjs';
 import { withTimeout } from './server.mjs';
 
 const kNodes = 3;
@@ -81,7 +81,7 @@ function mostWithin(entries, span) {
 class World {
   static async start(args = []) {
     const world = new World();
-    world.region = await Region.start(0, { args });
+    world.region = await Region.start(0, { args, readDeadline: kUsualDeadline });
     world.origin = world.region.origin;
     await Promise.all(Array.from({ length: kNodes }, () => world.add()));
     return world;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +25,14 @@ struct RedisTimeouts {
   Millis connect{1000};  // with the handshake
   Millis reply{2000};    // after that the link replaces the connection
   Millis node{3000};     // a node without a heartbeat for so long is not live
+  Millis slow{300};      // requests do not wait for a server that needs so long
+
+  // Of requests that wait at most this long.
+  [[nodiscard]] static RedisTimeouts with_deadline(Millis read_deadline) {
+    RedisTimeouts timeouts{.slow = read_deadline};
+    timeouts.reply = std::max(timeouts.reply, 2 * read_deadline);
+    return timeouts;
+  }
 };
 
 // Parses redis://[user:password@]host[:port][/database]. User and password may be percent-encoded;

@@ -17,8 +17,6 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kFirstTick = std::chrono::milliseconds(5);
 constexpr size_t kMostEarlyCalls = 4096;
-// Requests wait this long at most, so they do not wait for a server that needs longer.
-constexpr Nanos kSlow = std::chrono::milliseconds(300);
 
 // Whether the server answers reads and refuses every write.
 bool is_write_refusal(OriginError error) {
@@ -197,7 +195,7 @@ void RedisOrigin::Worker::update_status() {
   metrics.ready.store(ready, std::memory_order_relaxed);
   metrics.closed.store(closed, std::memory_order_relaxed);
   metrics.writable.store(refusal.empty(), std::memory_order_relaxed);
-  const bool slow = std::max(last_latency, link.oldest_wait(clock.now().mono)) >= kSlow;
+  const bool slow = std::max(last_latency, link.oldest_wait(clock.now().mono)) >= timeouts.slow;
   reach.store(starting            ? Reach::kPrompt
               : !ready || !closed ? Reach::kNone
               : !refusal.empty()  ? Reach::kReadOnly

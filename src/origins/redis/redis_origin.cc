@@ -183,7 +183,7 @@ std::string RedisOrigin::write_refusal() const {
 
 std::shared_ptr<RedisOrigin> make_redis_origin(const Clock& clock, RedisOriginOptions options) {
   const uint64_t seed = options.seed == 0 ? platform::entropy() : options.seed;
-  return std::make_shared<RedisOrigin>(clock, std::move(options.address), seed, RedisTimeouts{},
+  return std::make_shared<RedisOrigin>(clock, std::move(options.address), seed, options.timeouts,
                                        std::move(options.region));
 }
 

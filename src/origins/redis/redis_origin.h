@@ -85,6 +85,7 @@ struct RedisOriginOptions {
   RedisAddress address = {};
   uint64_t seed = 0;        // 0: random
   std::string region = {};  // see RedisOrigin
+  RedisTimeouts timeouts = {};
 };
 
 // Not started: start() connects. `clock` must outlive the origin.
