@@ -265,7 +265,8 @@ void Engine::note_answer(BatchCall& call, size_t item) {
     const memory::Query& query = context.query;
     const bool beyond = !known && query.bound.is_set() && query.ask.cost > query.bound.most;
     if (beyond && here.decision.admitted()) here = Decider::deny_for_one_tick(context);
-    denied = context.denied_by_loss || !here.decision.admitted();
+    if (context.denied_by_loss) here = deny_moved(context);
+    denied = !here.decision.admitted();
     if (denied) context.refusal = here;
     call.denied = call.denied || denied;
   }
@@ -384,14 +385,16 @@ BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts, std::vect
   for (int retry = 0; decision.late && retry < kMaxLateRetries; ++retry) {
     // So late that its windows are over: decided at the present time.
     const Instant now = state_.tuples->clock.now();
+    BatchAnswers denied(contexts.size());
     for (size_t i = 0; i < contexts.size(); ++i) {
       contexts[i].set_time(now);
       // What the origin had granted was taken back.
       if (decided.empty() || !decided[i]) continue;
       degrade(contexts[i], Missing::kAnswer);
       bases[i] = Basis::kDegraded;
+      if (contexts[i].denied_by_loss) denied[i] = deny_moved(contexts[i]);
     }
-    decision = Batch(decider_, state_, contexts).run();
+    decision = Batch(decider_, state_, contexts, denied).run();
   }
   if (decision.late) {
     for (const RequestContext& context : contexts) {

@@ -204,6 +204,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   enum class Missing : uint8_t { kOrigin, kAnswer };
   void degrade(RequestContext& context, Missing missing);
   void degrade_exact(RequestContext& context, Missing missing) const;
+  [[nodiscard]] std::optional<memory::CellDecision> standing_denial_of(
+      const RequestContext& context) const;
   // Answers with the limit of the request, after a decision on a share of it.
   static void undo_division(const RequestContext& context, Verdict& verdict);
   void charge_after_answer(const RequestContext& context);

@@ -326,6 +326,53 @@ TEST_F(Exact, DecidesOnAQuarterOfItsShareIfTheAnswerIsLate) {
   }
 }
 
+// The origin is asked, since only it knows the retry time of a larger cost. If the answer was late,
+// the process admitted the request by itself, although a smaller cost was denied until later.
+TEST_F(Exact, DeniesWhatTheOriginStillDeniesIfTheAnswerIsLate) {
+  start({.consistency = Consistency::kConverge});
+  for (const Algorithm algorithm : kUnmergeable) {
+    SCOPED_TRACE(to_string(algorithm));
+    const auto of_cost = [&](Count cost) {
+      Request each = request(algorithm, cost);
+      each.limit = 100;
+      each.duration = Millis(100'000);
+      return each;
+    };
+    ASSERT_TRUE(check(1, of_cost(100))->admitted());
+    const Verdict denied = check(0, of_cost(2)).value();
+    ASSERT_FALSE(denied.admitted());
+    clock_.advance(Millis(20));
+    link(0).holds = true;
+    std::vector<Verdict> late;
+    Node& node = *nodes_[0];
+    const auto ask = [&](Count cost) {
+      node.engine->check_async(clock_.now(), of_cost(cost), node.executor,
+                               [&](auto verdict) { late.push_back(verdict.value()); });
+    };
+    ask(5);
+    const std::vector<Request> batch{of_cost(5)};
+    node.engine->check_all_async(clock_.now(), batch, node.executor, [&](auto verdict) {
+      late.push_back(verdict.value().items[0]);
+    });
+    ask(1);
+    ASSERT_TRUE(late.empty()) << "the origin is asked";
+    clock_.advance(Millis(300));
+    node.executor.run();
+    ASSERT_EQ(late.size(), 3u);
+    for (const Verdict& verdict : late) EXPECT_EQ(verdict.basis, Basis::kDegraded);
+    for (const size_t larger : {size_t{0}, size_t{1}}) {
+      EXPECT_FALSE(late[larger].admitted());
+      EXPECT_EQ(late[larger].limit, 100u);
+      EXPECT_EQ(late[larger].retry_after, *denied.retry_after - Millis(320));
+    }
+    // Less than what was denied may fit.
+    EXPECT_TRUE(late[2].admitted());
+    link(0).holds = false;
+    link(0).release();
+    node.executor.run();
+  }
+}
+
 TEST_F(Exact, WithoutAnExactStoreEachProcessDecidesAlone) {
   class Steps final : public RegionalOrigin {
    public:
@@ -501,12 +548,76 @@ TEST_F(Exact, AConvergingEngineDecidesAsOneAloneIfNothingIsLate) {
       tell();
       ASSERT_TRUE(expected.ok() && actual.ok());
       ASSERT_EQ(to_string(actual->outcome), to_string(expected->outcome)) << i;
+      if (!actual->admitted()) {
+        ASSERT_EQ(actual->retry_after, expected->retry_after) << i;
+      }
       if (actual->basis == Basis::kLocal) ++(actual->admitted() ? admitted_alone : denied_alone);
       // Without a refusal for two durations there are allowances again.
       clock_.advance(Millis(20 + draw(draw(50) == 0 ? 60'000 : 300)));
     }
     EXPECT_GT(admitted_alone, 0);
     EXPECT_GT(denied_alone, 0);
+  }
+}
+
+// A denial of cost 1 answered a request of cost 5: it was told 999 ms, and 3,997 ms later it was
+// still denied.
+TEST_F(Exact, ARetryTimeIsOfTheCostThatWasAsked) {
+  start({.consistency = Consistency::kConverge});
+  for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket}) {
+    SCOPED_TRACE(to_string(algorithm));
+    ASSERT_TRUE(check(0, request(algorithm, 10))->admitted());
+    clock_.advance(Millis(1));
+    EXPECT_EQ(check(0, request(algorithm, 1))->retry_after, Millis(999));
+    clock_.advance(Millis(20));
+    EXPECT_EQ(check(0, request(algorithm, 5))->retry_after, Millis(4979));
+    clock_.advance(Millis(30));
+    EXPECT_EQ(check(0, request(algorithm, 5))->retry_after, Millis(4949));
+  }
+}
+
+// The README promises it for all algorithms.
+TEST_F(Exact, EveryRetryTimeIsExactForEveryCost) {
+  constexpr Count kBefore[] = {0, 1, 3};
+  constexpr Count kCosts[] = {1, 2, 5, 10};
+  for (const Consistency consistency : {Consistency::kConverge, Consistency::kExact}) {
+    nodes_.clear();
+    origin_ = std::make_shared<origins::InProcessOrigin>(clock_);
+    start({.consistency = consistency});
+    for (const Algorithm algorithm : kAllAlgorithms) {
+      for (const Count before : kBefore) {
+        for (const Count cost : kCosts) {
+          SCOPED_TRACE(std::string(to_string(consistency)) + " " +
+                       std::string(to_string(algorithm)) + ", cost " + std::to_string(cost) +
+                       " after a denial of cost " + std::to_string(before));
+          const std::string workspace = std::to_string(before) + "-" + std::to_string(cost);
+          const auto ask = [&](size_t node, Count units) {
+            Request each = request(algorithm, units);
+            each.workspace = workspace;
+            return check(node, each).value();
+          };
+          ASSERT_TRUE(ask(0, 4).admitted());
+          clock_.advance(Millis(1234));
+          ASSERT_TRUE(ask(0, 6).admitted());
+          clock_.advance(Millis(21));
+          if (before > 0 && ask(1, before).admitted()) {
+            ASSERT_FALSE(ask(1, 10).admitted());
+          }
+          clock_.advance(Millis(21));
+          const MonoTime asked = clock_.now().mono;
+          const Verdict denied = ask(1, cost);
+          if (denied.admitted()) continue;
+          ASSERT_EQ(clock_.now().mono, asked) << "it was answered at once";
+          ASSERT_TRUE(denied.retry_after);
+          clock_.advance(*denied.retry_after - Millis(1));
+          EXPECT_FALSE(ask(1, cost).admitted()) << "1 ms before " << denied.retry_after->count();
+          const Nanos rest = asked + *denied.retry_after - clock_.now().mono;
+          clock_.advance(std::max(std::chrono::ceil<Millis>(rest), Millis(0)));
+          EXPECT_TRUE(ask(1, cost).admitted()) << "after " << denied.retry_after->count();
+          clock_.advance(Millis(40'000));
+        }
+      }
+    }
   }
 }
 

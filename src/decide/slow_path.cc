@@ -117,6 +117,7 @@ void Engine::charge_after_answer(const RequestContext& context) {
 
 // A denial for one tick: the counts of the tuple are at the origin, and not in memory.
 CellDecision Engine::deny_moved(const RequestContext& context) {
+  if (context.standing_denial) return *context.standing_denial;
   const auto known = decider_.peek(context);
   CellDecision denial = known ? *known : decider_.decide_without_tuple(context);
   if (denial.decision.admitted()) memory::deny_for_one_tick(context.query, denial.decision);
@@ -389,7 +390,8 @@ void Engine::degrade_exact(RequestContext& context, Missing missing) const {
   context.unknown_to_origin = true;
   const OnOriginLoss policy = context.on_origin_loss.value_or(
       state_.region->on_origin_loss.load(std::memory_order_relaxed));
-  if (policy == OnOriginLoss::kDeny) {
+  if (missing == Missing::kAnswer) context.standing_denial = standing_denial_of(context);
+  if (policy == OnOriginLoss::kDeny || context.standing_denial) {
     context.denied_by_loss = true;
   } else if (policy == OnOriginLoss::kShare || missing == Missing::kAnswer) {
     context.undivided_capacity = context.query.ask.capacity;
@@ -399,6 +401,18 @@ void Engine::degrade_exact(RequestContext& context, Missing missing) const {
     const uint32_t nodes = std::max<uint32_t>(state_.region->origin->live_nodes(), 1);
     regional::divide(context.query, parts * nodes);
   }
+}
+
+// What the origin has denied, and would still deny if it answered.
+std::optional<CellDecision> Engine::standing_denial_of(const RequestContext& context) const {
+  const epoch::Guard guard;
+  const memory::Tuple tuple = state_.tuples->table.find(context.key);
+  if (!tuple || context.query.ask.cost == 0 || !memory::fits(tuple, context.query)) {
+    return std::nullopt;
+  }
+  const memory::ExactUse use(tuple);
+  return regional::standing_denial(use, use.denial(), context.query,
+                                   state_.tuples->clock.now().mono);
 }
 
 // A peek at a tuple that is not in the table uses the counts read and creates nothing. A tuple that

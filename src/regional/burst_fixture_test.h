@@ -63,7 +63,9 @@ class BurstRegion {
   }
 
   // The largest share of the limit that was admitted in any window so far, in permille.
-  [[nodiscard]] uint64_t worst_permille() const { return worst_permille_; }
+  [[nodiscard]] uint64_t worst_permille() const {
+    return std::max(worst_permille_, worst_unmerged_permille());
+  }
   [[nodiscard]] Count admitted() const { return admitted_; }
   // Calls that requests waited for.
   [[nodiscard]] uint64_t steps() const {
@@ -108,7 +110,7 @@ class BurstRegion {
     }
   }
   void join() {
-    auto node = std::make_unique<Node>(clock_);
+    auto node = std::make_unique<Node>(*this);
     node->link = std::make_shared<Link>(*this, nodes_.size());
     node->engine = decide::Engine::make(clock_, {.origin = node->link,
                                                  .on_origin_loss = options_.on_origin_loss,
@@ -143,7 +145,7 @@ class BurstRegion {
                           .duration = options_.duration,
                           .cost = cost,
                           .algorithm = options_.algorithm};
-    node.engine->check_async(clock_.now(), request, node.executor,
+    node.engine->check_async(clock_.now(), request, node.home,
                              [this, cost](const Result<Verdict>& verdict) {
                                if (verdict->admitted()) note_admitted(verdict->reset, cost);
                              });
@@ -176,8 +178,12 @@ class BurstRegion {
     }
     void decide(std::vector<ExactCall> calls, ExactReply reply) override {
       region_.send(node_, [this, calls, reply](auto answer) {
-        region_.origin_.decide(calls, [answer, reply](auto answers) {
-          answer([reply, value = *answers] { reply(value); });
+        region_.origin_.decide(calls, [this, answer, reply](auto answers) {
+          answer([this, reply, value = *answers, decided = region_.clock_.now().mono] {
+            region_.decided_ = decided;
+            reply(value);
+            region_.decided_.reset();
+          });
         });
       });
     }
@@ -198,9 +204,29 @@ class BurstRegion {
     std::optional<Membership> membership_;
   };
 
+  // Tells what a reply of the origin posts when the origin decided it: a process that was paused
+  // since then answers later.
+  class Home final : public Executor {
+   public:
+    Home(BurstRegion& region, Executor& executor) : region_(region), executor_(executor) {}
+    void post(Task task) override {
+      executor_.post([this, task = std::move(task), decided = region_.decided_] {
+        const auto before = std::exchange(region_.decided_, decided);
+        task();
+        region_.decided_ = before;
+      });
+    }
+    void post_at(MonoTime when, Task task) override { executor_.post_at(when, std::move(task)); }
+
+   private:
+    BurstRegion& region_;
+    Executor& executor_;
+  };
+
   struct Node {
-    explicit Node(const Clock& clock) : executor(clock) {}
+    explicit Node(BurstRegion& region) : executor(region.clock_), home(region, executor) {}
     doubles::ManualExecutor executor;
+    Home home;
     std::shared_ptr<Link> link;
     std::shared_ptr<decide::Engine> engine;
     MonoTime heartbeat_sent{};
@@ -321,34 +347,41 @@ class BurstRegion {
     worst_permille_ = std::max(worst_permille_, used * 1000 / options_.limit);
   }
 
-  // What counts of the admissions so far, if each was decided when it was answered. It was decided
-  // up to `most_delay()` before, so what counts at that time is a little less.
   void note_unmerged(Count cost) {
-    const MonoTime now = clock_.now().mono;
     windows_[window_end()] += cost;
-    accepts_.emplace_back(now, cost);
+    accepts_.emplace(decided_.value_or(clock_.now().mono), cost);
+  }
+
+  // The same of all admissions, each at the time of its decision.
+  [[nodiscard]] uint64_t worst_unmerged_permille() const {
     if (memory::class_of(options_.algorithm) == memory::CellClass::kBacklog) {
-      const double drained = static_cast<double>(options_.limit) *
-                             static_cast<double>((now - waiting_at_).count()) /
-                             static_cast<double>(Nanos(options_.duration).count());
-      waiting_ = std::max(0.0, waiting_ - drained) + static_cast<double>(cost);
-      waiting_at_ = now;
-      const double late = static_cast<double>(options_.limit) *
-                          static_cast<double>(most_delay().count()) /
-                          static_cast<double>(options_.duration.count());
-      const double used = std::max(0.0, waiting_ - late);
-      worst_permille_ =
-          std::max(worst_permille_, static_cast<uint64_t>(used * 1000) / options_.limit);
-      return;
+      return worst_backlog_permille();
     }
     Count used = 0;
-    for (const auto& [when, each] : accepts_) {
-      if (when > now - (Nanos(options_.duration) - most_delay())) used += each;
+    Count worst = 0;
+    auto oldest = accepts_.begin();
+    for (const auto& [when, cost] : accepts_) {
+      used += cost;
+      for (; oldest->first <= when - options_.duration; ++oldest) used -= oldest->second;
+      worst = std::max(worst, used);
     }
-    worst_permille_ = std::max(worst_permille_, used * 1000 / options_.limit);
+    return worst * 1000 / options_.limit;
   }
-  // From a decision of the origin to its answer.
-  [[nodiscard]] Millis most_delay() const { return options_.late ? Millis(550) : Millis(300); }
+  [[nodiscard]] uint64_t worst_backlog_permille() const {
+    const auto drained_in = [this](Nanos time) {
+      return static_cast<double>(options_.limit) * static_cast<double>(time.count()) /
+             static_cast<double>(Nanos(options_.duration).count());
+    };
+    double waiting = 0;
+    double worst = 0;
+    MonoTime at{};
+    for (const auto& [when, cost] : accepts_) {
+      waiting = std::max(0.0, waiting - drained_in(when - at)) + static_cast<double>(cost);
+      at = when;
+      worst = std::max(worst, waiting);
+    }
+    return static_cast<uint64_t>(worst * 1000) / options_.limit;
+  }
 
   const BurstOptions options_;
   uint64_t random_;
@@ -357,9 +390,8 @@ class BurstRegion {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Message> network_;
   std::map<WallTime, Count> windows_;  // admitted, by the end of the window
-  std::vector<std::pair<MonoTime, Count>> accepts_;
-  double waiting_ = 0;  // of a backlog
-  MonoTime waiting_at_{};
+  std::multimap<MonoTime, Count> accepts_;  // of the other algorithms
+  std::optional<MonoTime> decided_;         // of the reply that arrives
   Count admitted_ = 0;
   uint64_t worst_permille_ = 0;
 };

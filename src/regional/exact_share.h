@@ -64,11 +64,11 @@ inline constexpr Millis kLongestWait{int64_t{1} << 35};
   return known.acked + left / std::max<uint64_t>(parts, 1);
 }
 
-// The denial of a request that the origin would deny; none: it might admit it.
-[[nodiscard]] inline std::optional<memory::CellDecision> known_denial(const memory::ExactUse& use,
-                                                                      const memory::Query& query,
-                                                                      MonoTime now) {
-  const memory::ExactUse::Denial denial = use.denial();
+// The denial of a request that the origin denies at least until `denial` ends, which it announced
+// for this cost or a smaller one; none: it might admit the request.
+[[nodiscard]] inline std::optional<memory::CellDecision> standing_denial(
+    const memory::ExactUse& use, const memory::ExactUse::Denial& denial, const memory::Query& query,
+    MonoTime now) {
   if (denial.until <= now || query.ask.cost < denial.cost) return std::nullopt;
   const memory::ExactUse::Known known = use.known();
   if (known.capacity != query.ask.capacity) return std::nullopt;
@@ -83,6 +83,18 @@ inline constexpr Millis kLongestWait{int64_t{1} << 35};
   result.decision.reset = query.now + std::max(wait, drains ? horizon_of(used) : query.duration);
   result.evidence.siblings = known.used;
   return result;
+}
+
+// The denial of a request of which the origin has announced until when it denies it; none: the
+// origin must be asked. A larger cost is denied for longer, and how much longer only the origin
+// knows. Of costs above 1 the answer must be fresh: since then a smaller cost may have passed.
+[[nodiscard]] inline std::optional<memory::CellDecision> known_denial(const memory::ExactUse& use,
+                                                                      const memory::Query& query,
+                                                                      MonoTime now) {
+  const memory::ExactUse::Denial denial = use.denial();
+  if (denial.cost != query.ask.cost) return std::nullopt;
+  if (denial.cost > 1 && use.known().fresh_until <= now) return std::nullopt;
+  return standing_denial(use, denial, query, now);
 }
 
 }  // namespace weir::regional

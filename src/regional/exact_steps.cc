@@ -193,8 +193,8 @@ void Steps::note_answer(const Flight& flight, const std::vector<Ask>& asks,
     const ExactDecision& decided = answer.decisions[i];
     const algorithms::Ask& ask = asks[i].query.ask;
     if (!decided.retry_after || ask.cost == 0 || ask.capacity != last.ask.capacity) continue;
-    if (denial && denial->cost <= ask.cost) continue;
-    denial = {.until = flight.first_sent + std::min(*decided.retry_after, kLongestWait),
+    if (*decided.retry_after > kLongestWait || (denial && denial->cost <= ask.cost)) continue;
+    denial = {.until = flight.first_sent + *decided.retry_after,
               .cost = ask.cost,
               .remaining = decided.remaining};
   }
