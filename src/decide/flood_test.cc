@@ -220,8 +220,10 @@ class Door final : public RegionalOrigin, public StepStore {
   [[nodiscard]] BridgeStore* bridge_store() override { return far_end_->bridge_store(); }
   [[nodiscard]] Reach reach() const override { return reachability; }
   [[nodiscard]] uint32_t live_nodes() const override { return 3; }
+  [[nodiscard]] std::optional<Membership> membership() const override { return members; }
 
   bool answers = true;
+  std::optional<Membership> members;  // none: a process has no allowance
   Reach reachability = Reach::kPrompt;
 
  private:
@@ -308,6 +310,32 @@ class RegionFlood : public ::testing::Test {
     }
     return sum;
   }
+  // Replays of the first process, which has heard of the others for long enough.
+  void replay_as_member() {
+    constexpr Millis kLong{20'000};
+    if (clock_.now().mono < MonoTime(kLong)) clock_.advance(kLong);
+    doors_[0]->members = {
+        .nodes = kEngines, .since = clock_.now().mono - kLong, .heard_at = clock_.now().mono};
+    engines_[0]->run_replay(clock_.now(), executor_, Flush::kAll);
+    executor_.run();
+  }
+  // Until the first process has no tuple of the request any more.
+  void evict(const Request& request) {
+    const std::string tuple = tuple_of(request);
+    const auto is_held = [&] {
+      bool held = false;
+      engines_[0]->inspect([&](const CellView& cell) { held = held || cell.tuple == tuple; });
+      return held;
+    };
+    for (int i = 0; i < 100'000 && is_held(); ++i) {
+      Request fresh = this->request("fresh", kLimit / 2);
+      const std::string name = std::to_string(++evictions_);
+      fresh.identifier = name;
+      (void)engines_[0]->check(clock_.now(), fresh);
+      replay_as_member();
+    }
+    ASSERT_FALSE(is_held());
+  }
   [[nodiscard]] std::string tuple_of(const Request& request) const {
     return memory::TupleKey(request, base::KeyedHash{1}).encoded();
   }
@@ -321,6 +349,7 @@ class RegionFlood : public ::testing::Test {
   std::shared_ptr<origins::InProcessOrigin> origin_;
   std::vector<std::shared_ptr<Door>> doors_;
   std::vector<std::shared_ptr<Engine>> engines_;
+  int evictions_ = 0;
 };
 
 // Each flooded process admitted the whole limit again: 300 of 100.
@@ -414,6 +443,46 @@ TEST_F(RegionFlood, AdmitsNoMoreThanTheLossPolicySaysIfTheOriginDoesNotAnswer) {
     known.on_origin_loss = OnOriginLoss::kLocal;
     EXPECT_FALSE(check(1, known).admitted());
   }
+}
+
+// A flood that evicts a tuple gave its client another allowance each time, if answers were late.
+TEST_F(RegionFlood, GivesAnEvictedTupleNoOtherAllowanceIfAnswersAreLate) {
+  start(Algorithm::kFixedWindow, Consistency::kConverge);
+  replay_as_member();
+  doors_[0]->answers = false;
+  Count sum = 0;
+  Count before_eviction = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 10; ++i) {
+      sum += check(0, request("alice")).admitted() ? 1 : 0;
+      replay_as_member();
+    }
+    if (round == 0) before_eviction = sum;
+    evict(request("alice"));
+  }
+  EXPECT_GT(before_eviction, 0u);
+  EXPECT_EQ(sum, before_eviction);
+  // What the origin has is known again once it answers, and so is the rest of the limit.
+  doors_[0]->answers = true;
+  EXPECT_EQ(check(0, request("alice")).remaining, kLimit - sum - 1);
+}
+
+// The same between regions: it was used up elsewhere, and what this process knew of that left with
+// the tuple.
+TEST_F(RegionFlood, AdmitsNothingOfAnEvictedTupleWithoutTheCountsOfOtherRegionsIfAnAnswerIsLate) {
+  start(Algorithm::kFixedWindow, Consistency::kConverge,
+        std::make_shared<ledgers::MemoryLedger>(clock_));
+  replay_as_member();
+  ASSERT_TRUE(check(0, request("alice")).admitted());
+  replay_as_member();
+  evict(request("alice"));
+  doors_[0]->answers = false;
+  EXPECT_FALSE(check(0, request("alice")).admitted());
+  // One that was not evicted has an allowance.
+  EXPECT_TRUE(check(0, request("new")).admitted());
+  // So has each while no answer comes in time.
+  doors_[0]->reachability = Reach::kSlow;
+  EXPECT_TRUE(check(0, request("alice")).admitted());
 }
 
 // Before a process asks, it reads what other regions have admitted: it keeps no counts of such a

@@ -41,9 +41,19 @@ memory::OwnBound bound_while_late(const RegionState& region, memory::TupleStore&
                             : 0;
   const Count left = base::saturating_sub(
       query.ask.capacity, told.own + acknowledged_in(cells, at.sequence).others + carried);
+  // A tuple that was evicted and created again gets no other allowance, unless the counts read have
+  // what it had admitted. Nor one without the counts of the other regions, as long as other
+  // requests are answered: what this process knew of them was evicted, too.
+  const Count evicted = tuples.evicted_count(key, query);
+  const Count unread = base::saturating_sub(
+      evicted, memory::count_in(cells.siblings(at.sequence), at.sequence));
+  const bool forgot_regions =
+      evicted > 0 && region.reads_regions && freshness_of(cells).needs_regions();
+  if (forgot_regions && region.origin->reach() == Reach::kPrompt) return bound;
   // A process that has not heard of the others has no allowance.
   const uint64_t parts = region.allowance.last().parts;
-  bound.most = told.own + (parts > 0 ? left / parts : 0);
+  const Count allowance = parts > 0 ? left / parts : 0;
+  bound.most = told.own + base::saturating_sub(allowance, unread);
   return bound;
 }
 

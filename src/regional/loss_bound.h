@@ -17,8 +17,8 @@ namespace weir::regional {
                                                 const memory::TupleKey& key,
                                                 const memory::Query& query, OnOriginLoss policy);
 
-// The bound while an answer of the origin is late: the last allowance, however old it is. Takes an
-// epoch guard.
+// The bound while an answer of the origin is late: the last allowance, however old it is, less what
+// was evicted. Takes an epoch guard.
 [[nodiscard]] memory::OwnBound bound_while_late(const RegionState& region,
                                                 memory::TupleStore& tuples,
                                                 const memory::TupleKey& key,
