@@ -150,12 +150,7 @@ void World::inject_bridge_fault() {
       cover(Coverage::kRegionCountsEvicted);
       break;
     }
-    case 1: {
-      Node* const bridge = any_bridge();
-      if (bridge == nullptr || !happens(WorldFault::kBridgePauses)) return;
-      pause(*bridge, Millis(random_.between(500, 4000)));
-      break;
-    }
+    case 1: pause_a_bridge(); break;
     default: {
       Node* const bridge = any_bridge();
       if (bridge == nullptr || !happens(WorldFault::kBridgeKills)) return;
@@ -164,6 +159,20 @@ void World::inject_bridge_fault() {
       break;
     }
   }
+}
+
+void World::pause_a_bridge() {
+  Node* const bridge = any_bridge();
+  if (bridge == nullptr || !happens(WorldFault::kBridgePauses)) return;
+  pause(*bridge, Millis(random_.between(500, 4000)));
+}
+
+void World::schedule_bridge_pauses() {
+  timeline_.post_in(Millis(random_.between(500, 3000)), [this] {
+    if (!active_) return;
+    schedule_bridge_pauses();
+    pause_a_bridge();
+  });
 }
 
 void World::start_ledger_outage(Connectivity connectivity, Millis lasts) {

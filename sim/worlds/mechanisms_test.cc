@@ -21,8 +21,7 @@ namespace weir::sim {
 namespace {
 
 constexpr uint64_t kMechanismWorlds = 100;
-// Percent: one in ten, less the spread of a hundred worlds.
-constexpr uint64_t kLeastShare = 8;
+constexpr uint64_t kLeastShare = 10;  // percent
 
 struct Mechanism {
   std::string_view name;

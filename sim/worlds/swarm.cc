@@ -40,6 +40,7 @@ void draw_more(Random& random, WorldOptions& options) {
   const bool fills = options.without_origin > 0 && options.table == TableSize::kSmall;
   if (random.one_in(5) && !fills) options.clock = ClockFault::kHours;
   if (random.one_in(12)) options.clock = ClockFault::kJumps;
+  options.pauses_bridges = random.one_in(3);
 }
 
 }  // namespace

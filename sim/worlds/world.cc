@@ -185,6 +185,7 @@ RunReport World::run() {
   if (!fault_free) {
     schedule_fault();
     if (ledger_ && options_.ledger_trouble) schedule_rejected_rows();
+    if (ledger_ && options_.pauses_bridges) schedule_bridge_pauses();
     if (stepping_node_ != nullptr) schedule_clock();
     if (options_.clock == ClockFault::kHours) schedule_wrong_clock();
     if (options_.clock == ClockFault::kJumps) schedule_clock_jump();

@@ -69,6 +69,7 @@ struct WorldOptions {
   ClockFault clock = ClockFault::kNone;
   bool steps_back = false;        // one clock is often set back over the start of a window
   bool ledger_trouble = false;    // the ledger often rejects rows and cuts imports
+  bool pauses_bridges = false;    // bridges often do not run for a while
   bool all_algorithms = false;    // also tuples of algorithms that each process counts by itself
   bool changes_settings = false;  // clients whose algorithm and duration change
   Millis read_deadline{300};
@@ -186,6 +187,8 @@ class World {
   void start_region_outage(Region& region, Connectivity connectivity, Millis lasts);
   void reject_rows_of_a_tuple();
   void schedule_rejected_rows();
+  void schedule_bridge_pauses();
+  void pause_a_bridge();
   [[nodiscard]] bool happens(WorldFault kind) const {
     return options_.disabled_faults.count(kind) == 0;
   }

@@ -28,6 +28,7 @@ TEST(WorldFile, ReadsWhatItWrote) {
                              .clock = ClockFault::kJumps,
                              .steps_back = true,
                              .ledger_trouble = true,
+                             .pauses_bridges = true,
                              .all_algorithms = true,
                              .changes_settings = true,
                              .read_deadline = Millis(50),
