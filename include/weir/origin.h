@@ -267,6 +267,9 @@ struct StepTotals {
   CellTotals current;
   CellTotals last;
   std::vector<bool> granted;  // for each ask
+  // False: the origin cannot write the cell, so `granted` is what fits beside the counts that the
+  // step told.
+  bool counted = true;
 };
 
 using StepReply = std::function<void(Result<std::vector<StepTotals>>)>;

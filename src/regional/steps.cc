@@ -496,7 +496,7 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
 }
 
 // The same without a tuple, by the counts of the reply. What the origin granted and nobody waits
-// for stays charged there.
+// for stays charged there. If it cannot count, this process knows only what it admitted so far.
 bool Steps::decide_apart(const Flight& flight, std::vector<Ask>& asks, const StepTotals& totals,
                          Finished& finished) const {
   const int64_t sequence = flight.at.sequence;
@@ -515,13 +515,15 @@ bool Steps::decide_apart(const Flight& flight, std::vector<Ask>& asks, const Ste
     }
   }
   Count used = std::max(totals.current.siblings, regions.own.current);
+  if (!totals.counted && !asks.empty()) {
+    used = std::max(used, tuples_->evicted_count(flight.key, asks.front().query));
+  }
   const Count last =
       std::max(base::saturating_add(totals.last.siblings, totals.last.mine), regions.own.previous);
   bool any_refused = false;
   for (size_t i = 0; i < asks.size(); ++i) {
     Ask& ask = asks[i];
     const memory::Query& query = ask.query;
-    const bool granted = i < totals.granted.size() && totals.granted[i];
     const auto at = algorithms::position_of(query.now, flight.at.width);
     const algorithms::WindowCounts counts{
         .current = base::saturating_add(used, regions.foreign.current),
@@ -533,6 +535,8 @@ bool Steps::decide_apart(const Flight& flight, std::vector<Ask>& asks, const Ste
     result.evidence = {.siblings = used,
                        .foreign = regions.foreign.current,
                        .previous = sliding ? algorithms::carried_over(at, counts.previous) : 0};
+    const bool granted = totals.counted ? i < totals.granted.size() && totals.granted[i]
+                                        : result.decision.admitted();
     if (granted) used = base::saturating_add(used, query.ask.cost);
     if (ask.waiter == nullptr) continue;
     const bool must_ask_again =

@@ -106,7 +106,8 @@ StepTotals RedisOrigin::Worker::step_totals(const CellStep& step, const RedisRep
     StepGrant local = grant(step, {}, {});
     return {.current = {.mine = local.total, .refused = local.refused},
             .last = {},
-            .granted = std::move(local.granted)};
+            .granted = std::move(local.granted),
+            .counted = false};
   }
   const std::string field = redis_field(step.writer);
   const auto read = [&](const RedisReply& hash, int64_t sequence, WallTime expires_at) {
