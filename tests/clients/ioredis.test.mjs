@@ -31,6 +31,22 @@ test('ioredis throttles by call()', async () => {
   assert.ok(denied[3] > 0);
 });
 
+test('ioredis sends GCRA of Redis, with a decimal period', async () => {
+  // A month, so that nothing recovers during the test.
+  const period = `${kMonth}.0`;
+  assert.deepEqual(await client.call('GCRA', 'gcra', 1, 10, period), [0, 2, 1, -1, kMonth / 10]);
+  const denied = await client.call('gcra', 'gcra', 1, 10, period, 'TOKENS', 2);
+  assert.deepEqual(denied.slice(0, 3), [1, 2, 1]);
+  assert.ok(denied[3] > 0 && denied[3] <= kMonth / 10);
+  // CL.THROTTLE has the same count, and DEL clears it.
+  assert.equal((await client.call('CL.THROTTLE', 'gcra', 1, 10, kMonth))[2], 0);
+  assert.equal(await client.del('gcra'), 1);
+  assert.equal((await client.call('GCRA', 'gcra', 1, 10, period))[2], 1);
+  // A fraction of a second: 1 token per half a second, used up.
+  assert.equal((await client.call('GCRA', 'half', 0, 1, 0.5))[4], 1);
+  await assert.rejects(client.call('GCRA', 'gcra', 1, 10, 'x'), /ERR period is 'x'.*0\.000001/);
+});
+
 test('ioredis reads a verdict', async () => {
   const verdict = paired(await client.call('WEIR.LIMIT', 'ns', 'io', 10, kMonth * 1000, 'COST', 4));
   assert.deepEqual([verdict.success, verdict.limit, verdict.remaining], [1, 10, 6]);

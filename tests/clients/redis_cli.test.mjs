@@ -221,10 +221,10 @@ test('CLIENT stores a name, and every connection has its own id', async () => {
 
 test('COMMAND lists the commands in all its forms', async () => {
   const names = (await cli('COMMAND')).join('\n');
-  for (const name of ['cl.throttle', 'weir.limit', 'weir.peek', 'weir.multi', 'ping']) {
+  for (const name of ['cl.throttle', 'gcra', 'weir.limit', 'weir.peek', 'weir.multi', 'ping']) {
     assert.ok(names.includes(name), name);
   }
-  assert.deepEqual(await cli('COMMAND', 'COUNT'), ['27']);
+  assert.deepEqual(await cli('COMMAND', 'COUNT'), ['28']);
   assert.equal((await cli('COMMAND', 'INFO', 'CL.THROTTLE'))[0], 'cl.throttle');
   assert.deepEqual(await cli('COMMAND', 'DOCS'), ['']);
   assert.deepEqual(await cli('-3', 'COMMAND', 'DOCS'), ['']);

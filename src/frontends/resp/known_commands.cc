@@ -7,6 +7,7 @@ namespace {
 
 constexpr KnownCommand kCommands[] = {
     {.name = "cl.throttle", .arity = -5, .key = 1, .last_key = 1, .decides = true},
+    {.name = "gcra", .arity = -5, .key = 1, .last_key = 1, .decides = true},
     {.name = "weir.limit", .arity = -5, .key = 2, .last_key = 2, .decides = true},
     {.name = "weir.peek", .arity = -5, .key = 2, .last_key = 2},
     {.name = "weir.multi", .arity = -6, .key = 3, .last_key = 3, .decides = true},
@@ -66,7 +67,7 @@ const KnownCommand* find_command(std::string_view name) {
 
 RespError unknown_command(std::string_view name) {
   return "ERR unknown command '" + std::string(name.substr(0, 64)) +
-         "': Weir supports CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, WEIR.MULTI and WEIR.RESET";
+         "': Weir supports CL.THROTTLE, GCRA, WEIR.LIMIT, WEIR.PEEK, WEIR.MULTI and WEIR.RESET";
 }
 
 RespError answer_command(Arguments arguments, RespWriter& writer) {

@@ -1,5 +1,10 @@
 #include "frontends/resp/limit_commands.h"
 
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "base/inline.h"
 #include "frontends/resp/arguments.h"
 #include "frontends/seconds.h"
 
@@ -11,8 +16,20 @@ constexpr std::string_view kThrottleNamespace = "cl";
 constexpr std::string_view kHashedNamespace = "cl:sha256";
 constexpr int64_t kMaxPeriodSeconds = kMaxAnyDuration.count() / 1000;
 
+// Tokens are admitted at count * factor per duration: a fraction of a millisecond is exact, too.
+struct Period {
+  Millis duration{0};
+  int64_t factor = 1;
+};
+
 bool is_key(std::string_view text) {
   return !text.empty() && text.size() <= kMaxRespArgument;
+}
+
+RespError read_key(std::string_view text) {
+  if (is_key(text)) return {};
+  return "ERR key has " + std::to_string(text.size()) + " bytes: it must have 1 to " +
+         std::to_string(kMaxRespArgument);
 }
 
 void set_key(std::string_view key, Request& request, HashedKey& hashed) {
@@ -23,6 +40,103 @@ void set_key(std::string_view key, Request& request, HashedKey& hashed) {
   hashed = rules::hash_of(key);
   request.ns = kHashedNamespace;
   request.identifier = {reinterpret_cast<const char*>(hashed.data()), hashed.size()};
+}
+
+// A period as a decimal number of seconds. It is rounded to whole microseconds, from 1000 s on to
+// whole milliseconds: their multiples then fit into the longest duration.
+bool is_decimal_period(std::string_view text, Period& period) {
+  constexpr int64_t kPerMilli = 1000;
+  constexpr double kExactSeconds = 1000;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if (!(seconds > 0 && seconds <= static_cast<double>(kMaxPeriodSeconds))) return false;  // or NaN
+  const int64_t micros = seconds < kExactSeconds ? std::llround(seconds * 1e6)
+                                                 : std::llround(seconds * 1e3) * kPerMilli;
+  if (micros == 0) return false;
+  period.factor = kPerMilli / std::gcd(micros, kPerMilli);
+  period.duration = Millis(micros * period.factor / kPerMilli);
+  const int64_t repeats = (kMinDuration + period.duration - Millis(1)) / period.duration;
+  if (repeats > 1) {
+    period.factor *= repeats;
+    period.duration *= repeats;
+  }
+  return true;
+}
+
+// A command of GCRA: its numbers by their names in errors, and where the cost stands.
+struct GcraForm {
+  std::string_view max_burst;
+  std::string_view count;
+  std::string_view quantity;
+  size_t quantity_at = 0;
+  bool decimal = false;  // the period
+};
+constexpr GcraForm kThrottle{
+    .max_burst = "max_burst", .count = "count", .quantity = "quantity", .quantity_at = 5};
+constexpr GcraForm kGcra{.max_burst = "max-burst",
+                         .count = "tokens-per-period",
+                         .quantity = "TOKENS",
+                         .quantity_at = 6,
+                         .decimal = true};
+constexpr std::string_view kDecimalPeriods = "a number of seconds from 0.000001 to 315619200";
+static_assert(kMaxPeriodSeconds == 315'619'200);
+
+// The number of arguments is checked by the caller.
+template <const GcraForm& kForm>
+WEIR_HOT_INLINE RespError read_gcra_arguments(Arguments arguments, Request& request,
+                                              HashedKey& hashed) {
+  constexpr Range kMaxBurst{0, kMaxLimit - 1};
+  constexpr Range kCount{1, kMaxLimit};
+  constexpr Range kPeriod{1, kMaxPeriodSeconds};
+  constexpr Range kQuantity{0, kMaxLimit};
+  int64_t max_burst = 0;
+  int64_t count = 0;
+  int64_t seconds = 0;
+  int64_t quantity = 1;
+  Period period;
+  const auto is_period = [&] {
+    if constexpr (kForm.decimal) return is_decimal_period(arguments[4], period);
+    return is_number(arguments[4], kPeriod, seconds);
+  };
+  const bool given = arguments.size() > kForm.quantity_at;
+  if (!is_key(arguments[1]) || !is_number(arguments[2], kMaxBurst, max_burst) ||
+      !is_number(arguments[3], kCount, count) || !is_period() ||
+      (given && !is_number(arguments[kForm.quantity_at], kQuantity, quantity))) [[unlikely]] {
+    // Report the first invalid argument.
+    RespError error = read_key(arguments[1]);
+    const auto read = [&](std::string_view name, size_t at, Range range) {
+      if (error.empty()) error = read_number(name, arguments[at], range, quantity);
+    };
+    read(kForm.max_burst, 2, kMaxBurst);
+    read(kForm.count, 3, kCount);
+    if constexpr (!kForm.decimal) {
+      read("period", 4, kPeriod);
+    } else if (error.empty() && !is_period()) {
+      error =
+          "ERR period is " + quoted(arguments[4]) + ": it must be " + std::string(kDecimalPeriods);
+    }
+    if (given) read(kForm.quantity, kForm.quantity_at, kQuantity);
+    return error;
+  }
+  if constexpr (kForm.decimal) {
+    const Range range{1, static_cast<int64_t>(kMaxLimit) / period.factor};
+    if (!range.holds(count)) {
+      return "ERR " + std::string(kForm.count) + " is " + quoted(arguments[3]) + ": with period " +
+             quoted(arguments[4]) + " it must be " + range.text();
+    }
+    count *= period.factor;
+  } else {
+    period.duration = Millis(seconds * 1000);
+  }
+  request = {.limit = static_cast<Count>(count),
+             .duration = period.duration,
+             .cost = static_cast<Count>(quantity),
+             .algorithm = Algorithm::kGcra,
+             .across_durations = true,
+             .burst = static_cast<Count>(max_burst) + 1};
+  set_key(arguments[1], request, hashed);
+  return {};
 }
 
 RespError given_twice(std::string_view option) {
@@ -112,48 +226,24 @@ bool is_word(std::string_view word, std::string_view name) {
   return true;
 }
 
-RespError read_key(std::string_view text) {
-  if (is_key(text)) return {};
-  return "ERR key has " + std::to_string(text.size()) + " bytes: it must have 1 to " +
-         std::to_string(kMaxRespArgument);
-}
-
 RespError read_throttle(Arguments arguments, Request& request, HashedKey& hashed) {
   if (arguments.size() != 5 && arguments.size() != 6) {
     return wrong_number_of_arguments("cl.throttle") +
            ": CL.THROTTLE key max_burst count period [quantity]";
   }
-  constexpr Range kMaxBurst{0, kMaxLimit - 1};
-  constexpr Range kCount{1, kMaxLimit};
-  constexpr Range kPeriod{1, kMaxPeriodSeconds};
-  constexpr Range kQuantity{0, kMaxLimit};
-  int64_t max_burst = 0;
-  int64_t count = 0;
-  int64_t period = 0;
-  int64_t quantity = 1;
-  const bool given = arguments.size() == 6;
-  if (!is_key(arguments[1]) || !is_number(arguments[2], kMaxBurst, max_burst) ||
-      !is_number(arguments[3], kCount, count) || !is_number(arguments[4], kPeriod, period) ||
-      (given && !is_number(arguments[5], kQuantity, quantity))) [[unlikely]] {
-    // Report the first invalid argument.
-    RespError error = read_key(arguments[1]);
-    const auto read = [&](std::string_view name, size_t at, Range range) {
-      if (error.empty()) error = read_number(name, arguments[at], range, quantity);
-    };
-    read("max_burst", 2, kMaxBurst);
-    read("count", 3, kCount);
-    read("period", 4, kPeriod);
-    if (given) read("quantity", 5, kQuantity);
-    return error;
+  return read_gcra_arguments<kThrottle>(arguments, request, hashed);
+}
+
+RespError read_gcra(Arguments arguments, Request& request, HashedKey& hashed) {
+  if (arguments.size() < 5 || arguments.size() > 7) {
+    return wrong_number_of_arguments("gcra") +
+           ": GCRA key max-burst tokens-per-period period [TOKENS count]";
   }
-  request = {.limit = static_cast<Count>(count),
-             .duration = Millis(period * 1000),
-             .cost = static_cast<Count>(quantity),
-             .algorithm = Algorithm::kGcra,
-             .across_durations = true,
-             .burst = static_cast<Count>(max_burst) + 1};
-  set_key(arguments[1], request, hashed);
-  return {};
+  if (arguments.size() > 5 && !is_word(arguments[5], "TOKENS")) {
+    return "ERR " + quoted(arguments[5]) + " is not an option: use TOKENS";
+  }
+  if (arguments.size() == 6) return "ERR 'TOKENS' needs a value";
+  return read_gcra_arguments<kGcra>(arguments, request, hashed);
 }
 
 RespError read_throttle_key(std::string_view key, Request& request, HashedKey& hashed) {

@@ -29,6 +29,9 @@ using HashedKey = rules::KeyHash;
 
 // CL.THROTTLE key max_burst count period [quantity]
 [[nodiscard]] RespError read_throttle(Arguments arguments, Request& request, HashedKey& hashed);
+// GCRA key max-burst tokens-per-period period [TOKENS count], as in the sources of Redis: the same
+// count and the same answer as CL.THROTTLE. The period is a decimal number.
+[[nodiscard]] RespError read_gcra(Arguments arguments, Request& request, HashedKey& hashed);
 // The tuple of a key, for DEL.
 [[nodiscard]] RespError read_throttle_key(std::string_view key, Request& request,
                                           HashedKey& hashed);

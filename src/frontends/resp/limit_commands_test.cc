@@ -153,6 +153,94 @@ TEST(Throttle, CountsALongKeyByItsHash) {
   }
 }
 
+std::string gcra_complaint(const Words& words) {
+  Request request;
+  const Command command(words);
+  HashedKey hashed;
+  return read_gcra(command, request, hashed);
+}
+
+TEST(Gcra, IsTheSameRequestAsThrottle) {
+  Request gcra;
+  Request throttle;
+  HashedKey hashed;
+  const Command command({"gcra", "alice", "15", "30", "60", "tokens", "5"});
+  const Command same({"cl.throttle", "alice", "15", "30", "60", "5"});
+  ASSERT_EQ(read_gcra(command, gcra, hashed), "");
+  ASSERT_EQ(read_throttle(same, throttle, hashed), "");
+  EXPECT_EQ(gcra.ns, throttle.ns);
+  EXPECT_EQ(gcra.identifier, throttle.identifier);
+  EXPECT_EQ(gcra.limit, throttle.limit);
+  EXPECT_EQ(gcra.duration, throttle.duration);
+  EXPECT_EQ(gcra.cost, throttle.cost);
+  EXPECT_EQ(gcra.burst, throttle.burst);
+  EXPECT_EQ(gcra.algorithm, throttle.algorithm);
+  EXPECT_TRUE(gcra.across_durations);
+  const Command of_one({"GCRA", "alice", "15", "30", "60"});
+  ASSERT_EQ(read_gcra(of_one, gcra, hashed), "");
+  EXPECT_EQ(gcra.cost, 1);
+}
+
+TEST(Gcra, KeepsTheRateOfADecimalPeriodExactly) {
+  struct Case {
+    std::string period;
+    Count limit;
+    int64_t duration;
+  };
+  // For 7 tokens per period.
+  const Case cases[] = {{"60", 7, 60'000},
+                        {"60.0", 7, 60'000},
+                        {"6E1", 7, 60'000},
+                        {"0.5", 7, 500},
+                        {"0.1", 7, 100},
+                        {"0.10000000000000001", 7, 100},
+                        {"0.07", 14, 140},
+                        {"0.001", 700, 100},
+                        {"1.0E-6", 700'000, 100},
+                        {"0.0335", 28, 134},  // 3 times 33.5 ms is no whole number
+                        {"1.000001", 7000, 1'000'001},
+                        {"999.9996", 35, 4'999'998},
+                        {"1000.0004", 7, 1'000'000},  // rounded to ms
+                        {"315619200", 7, 315'619'200'000}};
+  for (const Case& given : cases) {
+    Request request;
+    HashedKey hashed;
+    const Command command({"gcra", "a", "1", "7", given.period});
+    ASSERT_EQ(read_gcra(command, request, hashed), "");
+    EXPECT_EQ(request.limit, given.limit) << given.period;
+    EXPECT_EQ(request.duration, Millis(given.duration)) << given.period;
+  }
+}
+
+TEST(Gcra, NamesTheArgumentOutsideOfItsRange) {
+  const Words valid{"gcra", "alice", "15", "30", "60", "TOKENS", "1"};
+  const ArgumentBounds arguments[] = {
+      {"max-burst", 2, {"0", "999999999999"}, {"1000000000000"}},
+      {"tokens-per-period", 3, {"1", "1000000000000"}, {"0", "1000000000001"}},
+      {"TOKENS", 6, {"0", "1000000000000"}, {"1000000000001"}},
+  };
+  for (const ArgumentBounds& argument : arguments) expect_bounds(gcra_complaint, valid, argument);
+  for (const char* const period :
+       {"", "0", "-1", "0.0000001", "315619200.1", "1e400", "inf", "nan", "1s", " 1", "0x10"}) {
+    EXPECT_EQ(gcra_complaint(words_with(valid, 4, period)),
+              "ERR period is '" + std::string(period) +
+                  "': it must be a number of seconds from 0.000001 to 315619200");
+  }
+  EXPECT_EQ(gcra_complaint({"gcra", "a", "1", "10000001", "0.000001"}),
+            "ERR tokens-per-period is '10000001': with period '0.000001' it must be a whole number "
+            "from 1 to 10000000");
+  EXPECT_THAT(gcra_complaint(words_with(valid, 1, "")), StartsWith("ERR key has 0 bytes"));
+  EXPECT_EQ(gcra_complaint(words_with(valid, 5, "NUM_REQUESTS")),
+            "ERR 'NUM_REQUESTS' is not an option: use TOKENS");
+  EXPECT_EQ(gcra_complaint({"gcra", "a", "1", "1", "1", "TOKENS"}), "ERR 'TOKENS' needs a value");
+  for (const Words& words : {Words{"gcra"}, Words{"gcra", "a", "1", "1"},
+                             Words{"gcra", "a", "1", "1", "1", "TOKENS", "1", "1"}}) {
+    EXPECT_EQ(gcra_complaint(words),
+              "ERR wrong number of arguments for 'gcra' command: GCRA key max-burst "
+              "tokens-per-period period [TOKENS count]");
+  }
+}
+
 TEST(Throttle, ReportsTheFirstInvalidArgument) {
   EXPECT_THAT(throttle_complaint({"cl.throttle", "", "x", "x", "x", "x"}), StartsWith("ERR key "));
   EXPECT_THAT(throttle_complaint({"cl.throttle", "a", "1", "x", "x", "x"}),

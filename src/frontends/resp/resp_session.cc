@@ -276,10 +276,7 @@ RespSession::Gathered RespSession::gather(Arguments arguments) {
                         (std::memcmp(command.data(), kThrottle.data(), kThrottle.size()) == 0 ||
                          is_word(command, kThrottle));
   const bool peek = !throttle && is_word(command, "WEIR.PEEK");
-  if (!throttle && !peek && !is_word(command, "WEIR.LIMIT")) {
-    const bool script = is_word(command, "EVAL") || is_word(command, "EVALSHA");
-    return script ? gather_script(arguments) : Gathered::kNo;
-  }
+  if (!throttle && !peek && !is_word(command, "WEIR.LIMIT")) return gather_rare(arguments);
   if (service_.resp_key_policy == KeyPolicy::kRequired && !authenticated_) return Gathered::kNo;
   Request& request = scratch_.requests[scratch_.gathered];
   RespError error = throttle ? read_throttle(arguments, request, scratch_.hashed[scratch_.gathered])
@@ -289,14 +286,19 @@ RespSession::Gathered RespSession::gather(Arguments arguments) {
               throttle ? Kind::kThrottle : Kind::kLimit, error);
 }
 
-RespSession::Gathered RespSession::gather_script(Arguments arguments) {
-  if (service_.resp_key_policy == KeyPolicy::kRequired && !authenticated_) return Gathered::kNo;
-  ThrottleCall call;
-  RespError error = read_eval(arguments, service_.scripts, scratch_.scripts, call);
-  if (error.empty()) {
-    error = read_throttle(call.arguments(), scratch_.requests[scratch_.gathered],
-                          scratch_.hashed[scratch_.gathered]);
+// GCRA, and scripts that call CL.THROTTLE.
+RespSession::Gathered RespSession::gather_rare(Arguments arguments) {
+  const bool gcra = is_word(arguments[0], "GCRA");
+  if (!gcra && !is_word(arguments[0], "EVAL") && !is_word(arguments[0], "EVALSHA")) {
+    return Gathered::kNo;
   }
+  if (service_.resp_key_policy == KeyPolicy::kRequired && !authenticated_) return Gathered::kNo;
+  Request& request = scratch_.requests[scratch_.gathered];
+  HashedKey& hashed = scratch_.hashed[scratch_.gathered];
+  ThrottleCall call;
+  RespError error = gcra ? read_gcra(arguments, request, hashed)
+                         : read_eval(arguments, service_.scripts, scratch_.scripts, call);
+  if (!gcra && error.empty()) error = read_throttle(call.arguments(), request, hashed);
   return keep(catalog::Verb::kLimit, Kind::kThrottle, error);
 }
 

@@ -77,7 +77,7 @@ class RespSession final : public Session {
   [[nodiscard]] Next process_all(Instant now, Bytes& in, Bytes& out);
   [[nodiscard]] Next serve(Arguments arguments, Instant now, Bytes& out);
   [[nodiscard]] Gathered gather(Arguments arguments);
-  [[nodiscard]] Gathered gather_script(Arguments arguments);
+  [[nodiscard, gnu::noinline]] Gathered gather_rare(Arguments arguments);
   // Looks the rights of this client up again.
   void refresh_access(Instant now);
   // Finds the limit of the request. An error, or empty.

@@ -170,7 +170,7 @@ TEST(RespSession, SupportsTheCommandsThatClientsSendFirst) {
       {{"CLIENT", "NO-EVICT", "on"}, "+OK\r\n"},
       {{"CLIENT", "NO-TOUCH", "on"}, "+OK\r\n"},
       {{"CLIENT", "ID"}, ":7\r\n"},
-      {{"COMMAND", "COUNT"}, ":27\r\n"},
+      {{"COMMAND", "COUNT"}, ":28\r\n"},
       {{"COMMAND", "DOCS", "ping"}, "*0\r\n"},
       {{"COMMAND", "INFO"}, "*0\r\n"},
       {{"COMMAND", "INFO", "CL.Throttle", "get"},
@@ -186,10 +186,10 @@ TEST(RespSession, SupportsTheCommandsThatClientsSendFirst) {
       {{"RESET"}, "+RESET\r\n"},
       {{"CLIENT", "GETNAME"}, "$-1\r\n"},
       {{"GET", "x"},
-       "-ERR unknown command 'GET': Weir supports CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, "
+       "-ERR unknown command 'GET': Weir supports CL.THROTTLE, GCRA, WEIR.LIMIT, WEIR.PEEK, "
        "WEIR.MULTI and WEIR.RESET\r\n"},
       {{"a\r\nb"},
-       "-ERR unknown command 'a  b': Weir supports CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, "
+       "-ERR unknown command 'a  b': Weir supports CL.THROTTLE, GCRA, WEIR.LIMIT, WEIR.PEEK, "
        "WEIR.MULTI and WEIR.RESET\r\n"},
   };
   for (const auto& [words, expected] : answers) EXPECT_EQ(client.send(words), expected) << words[0];
@@ -214,11 +214,11 @@ TEST(RespSession, RepliesWithNullAndMapsInResp3) {
 TEST(RespSession, ListsItsCommandsWithTheirArity) {
   RespClient client;
   const std::string all = client.send({"COMMAND"});
-  EXPECT_THAT(all, StartsWith("*27\r\n*10\r\n" + bulk("cl.throttle") +
+  EXPECT_THAT(all, StartsWith("*28\r\n*10\r\n" + bulk("cl.throttle") +
                               ":-5\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"));
   EXPECT_THAT(all, HasSubstr(bulk("quit") + ":1\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n"));
   EXPECT_THAT(all, HasSubstr(bulk("del") + ":-2\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:-1\r\n:1\r\n"));
-  EXPECT_THAT(client.send({"COMMAND", "LIST"}), StartsWith("*27\r\n" + bulk("cl.throttle")));
+  EXPECT_THAT(client.send({"COMMAND", "LIST"}), StartsWith("*28\r\n" + bulk("cl.throttle")));
 }
 
 TEST(RespSession, RepliesToInfo) {
@@ -313,7 +313,8 @@ TEST(RespSession, RequiresAKeyIfThePolicySaysSo) {
   client.fixture.service.resp_key_policy = KeyPolicy::kRequired;
   for (const Words& words :
        {Words{"PING"}, Words{"CL.THROTTLE", "alice", "1", "30", "60"},
-        Words{"WEIR.LIMIT", "a", "b", "1", "100"}, Words{"WEIR.PEEK", "a", "b", "1", "100"},
+        Words{"GCRA", "alice", "1", "30", "60"}, Words{"WEIR.LIMIT", "a", "b", "1", "100"},
+        Words{"WEIR.PEEK", "a", "b", "1", "100"},
         Words{"WEIR.MULTI", "ITEM", "a", "b", "1", "100"}, Words{"INFO"}, Words{"COMMAND"},
         Words{"GET", "x"}, Words{"RESET"}}) {
     EXPECT_EQ(client.send(words), "-NOAUTH Authentication required.\r\n") << words[0];

@@ -219,6 +219,8 @@ RC_GTEST_PROP(Transaction, RepliesLikeAPipeline, ()) {
       {"CL.THROTTLE", "a", "1", "30", "60"},
       {"CL.THROTTLE", "b", "5", "30", "60", "2"},
       {"CL.THROTTLE", "a", "x", "30", "60"},
+      {"GCRA", "a", "5", "30", "0.5", "TOKENS", "2"},
+      {"GCRA", "a", "5", "30", "nan"},
       {"WEIR.LIMIT", "n", "i", "5", "1000"},
       {"WEIR.PEEK", "n", "i", "5", "1000"},
       {"WEIR.MULTI", "ITEM", "n", "i", "5", "1000"},
