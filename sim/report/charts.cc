@@ -281,7 +281,8 @@ std::string accuracy_chart(const Variants& variants) {
       max = std::max(max, share);
       min = std::min(min, share);
     }
-    max = std::max(max, run.figure("bound").value_or(0));
+    const double bound = run.figure("bound").value_or(0);
+    if (std::isfinite(bound)) max = std::max(max, bound);
   }
   if (min < 0.5) histogram.edges.insert(histogram.edges.begin(), 0);
   for (const double edge : {2.0, 3.0, 5.0, 10.0, 100.0}) {
@@ -295,7 +296,8 @@ std::string accuracy_chart(const Variants& variants) {
   }
   if (histogram.sets.empty()) return {};
   histogram.markers.push_back({.at = 1, .label = "limit"});
-  if (const auto bound = variants.front().figure("bound"); bound && *bound > 0) {
+  if (const auto bound = variants.front().figure("bound");
+      bound && *bound > 0 && std::isfinite(*bound)) {
     histogram.markers.push_back(
         {.at = *bound, .label = fmt::format("bound {}", plot::readable(*bound, kThinSpace))});
   }

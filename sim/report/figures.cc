@@ -29,6 +29,8 @@ bool is_input(std::string_view key) {
 }  // namespace
 
 std::string with_unit(const Figure& figure, std::string_view thousands) {
+  // A bound while an origin is lost.
+  if (std::isinf(figure.value)) return "no bound";
   const std::string number = readable(figure.value, thousands);
   if (figure.unit.empty() || !std::isfinite(figure.value)) return number;
   const bool joined = figure.unit == "%" || figure.unit.starts_with('/');

@@ -52,6 +52,19 @@ TEST(Figures, BelongToOneGroupEachAndUnknownOnesComeLast) {
   EXPECT_TRUE(grouped({}).empty());
 }
 
+TEST(Figures, SayThatThereWasNoBound) {
+  Figure bound{.key = "bound", .label = "bound", .unit = "", .value = INFINITY};
+  EXPECT_EQ(with_unit(bound, ","), "no bound");
+  Results results = example_results();
+  for (Figure& figure : results.figures) {
+    if (figure.key == "bound") figure.value = INFINITY;
+  }
+  const std::string page = to_html({results}, "");
+  EXPECT_THAT(page, HasSubstr("<strong>no bound</strong>"));
+  EXPECT_THAT(page, Not(HasSubstr("<strong>?</strong>")));
+  EXPECT_THAT(page, Not(HasSubstr("bound ?")));
+}
+
 TEST(Figures, HaveShortNamesForATerminal) {
   for (const Figure& figure : example_results().figures) {
     EXPECT_LE(short_label(figure).size(), 30u);

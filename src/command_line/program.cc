@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "command_line/exit_codes.h"
 #include "weir/version.h"
@@ -89,11 +90,26 @@ int Program::parse(int argc, char** argv) {
   } catch (const CLI::RuntimeError& error) {
     return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}\nRun '{} --help' for all options.\n", name_, error.what(),
-               selected_command());
+    const std::string unknown = unknown_command();
+    fmt::print(stderr, "{}: {}\nRun '{} --help' for all {}.\n", name_,
+               unknown.empty() ? error.what() : unknown, selected_command(),
+               unknown.empty() ? "options" : "commands");
     return kUsageError;
   }
   return 0;
+}
+
+std::string Program::unknown_command() const {
+  const CLI::App* app = &app_;
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  const auto commands = app->get_subcommands([](const CLI::App*) { return true; });
+  const std::vector<std::string> left = app->remaining();
+  if (commands.empty() || left.empty() || left.front().starts_with('-')) return {};
+  std::string names;
+  for (const CLI::App* each : commands) {
+    names += (names.empty() ? "" : ", ") + each->get_name();
+  }
+  return fmt::format("there is no command '{}'; the commands are {}", left.front(), names);
 }
 
 std::string Program::selected_command() const {

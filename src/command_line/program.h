@@ -13,6 +13,8 @@ namespace weir::command_line {
 
 // A program with the name that its user types, such as "weir sim", and with --help and --version.
 //
+// `PROGRAM help COMMAND` is `PROGRAM COMMAND --help`.
+//
 // The help of a program with commands lists them, one line each: the first sentence of the
 // command's description, and then the footer of the app. `PROGRAM COMMAND --help` prints the whole
 // description, all options and the footer of the command.
@@ -29,6 +31,8 @@ class Program {
  private:
   [[nodiscard]] int parse(int argc, char** argv);
 
+  // The first word where a command should be; empty: none is there.
+  [[nodiscard]] std::string unknown_command() const;
   // The program, with the command if one was given: "weir serve".
   [[nodiscard]] std::string selected_command() const;
 

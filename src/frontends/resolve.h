@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 
 #include "base/inline.h"
 #include "catalog/catalog.h"
@@ -22,6 +23,10 @@ enum class Resolution : uint8_t {
   kGone,       // the namespace was deleted
   kNoLimit,    // neither the request nor the namespace has a limit and a duration
 };
+
+// Of Resolution::kUnknown.
+inline constexpr std::string_view kNamespaceRemedy =
+    "run weir namespaces set, or give the key this permission, too";
 
 struct Resolved {
   Resolution resolution = Resolution::kReady;

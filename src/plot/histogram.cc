@@ -44,9 +44,9 @@ std::string to_html(const Histogram& histogram) {
   const double bottom = top + histogram.height;
   const double step = (right - left) / static_cast<double>(std::max<size_t>(bins, 1));
   const auto y = [&](double value) { return bottom - value / ticks.back() * (bottom - top); };
-  std::string out =
-      fmt::format(R"(<svg viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">)",
-                  histogram.width, bottom + kBottomMargin, escape_html(histogram.title));
+  std::string out = fmt::format(
+      R"(<svg style="--w:{0:.0f}px" viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}">)",
+      histogram.width, bottom + kBottomMargin, escape_html(histogram.title));
   for (const double tick : ticks) {
     if (tick > 100) continue;
     out += line({left, y(tick)}, {right, y(tick)}, tick == 0 ? "axis" : "grid");

@@ -54,12 +54,13 @@ std::string to_svg(const LineImage& image) {
     panels += element.text + '\n';
     y += element.height + kPanelGap;
   }
-  return fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" )"
-                     R"(width="{0:.0f}" height="{1:.0f}" role="img">)"
-                     "\n<style>{2}{3}</style>\n"
-                     R"(<rect width="100%" height="100%" class="surface"/>)"
-                     "\n",
-                     width, y, kImageStyle, kLineImageStyle) +
+  return fmt::format(
+             R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" )"
+             R"(width="{0:.0f}" height="{1:.0f}" style="max-width:100%;height:auto" role="img">)"
+             "\n<style>{2}{3}</style>\n"
+             R"(<rect width="100%" height="100%" class="surface"/>)"
+             "\n",
+             width, y, kImageStyle, kLineImageStyle) +
          text_at({kImageMargin, 32}, "title", image.title) + '\n' +
          text_at({kImageMargin, 52}, "note", image.subtitle) + '\n' + panels + "</svg>\n";
 }

@@ -100,7 +100,7 @@ class Drawing {
   [[nodiscard]] std::string svg(const std::string& position = {}) const {
     const std::string body = spans() + axes() + areas() + curves() + levels() + span_labels();
     return fmt::format(
-               R"(<svg class="{10}"{11} viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}" )"
+               R"(<svg class="{10}"{11} style="--w:{0:.0f}px" viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}" )"
                R"(data-left="{3:.1f}" data-right="{4:.1f}" data-top="{5:.1f}" data-bottom="{6:.1f}">)"
                R"(<clipPath id="{7}"><rect x="{3:.1f}" y="{5:.1f}" width="{8:.1f}" height="{9:.1f}"/></clipPath>)",
                plot_.width, height(), escape_html(plot_.title), left_, right_, area_top_,

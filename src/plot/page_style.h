@@ -96,7 +96,9 @@ footer pre{margin:8px 0 14px;color:var(--ink)}
 @media print{:root{--page:#fff}body{font-size:12px}main{max-width:none;padding:0}
 figure,.card,.sheet,tr{break-inside:avoid}h2{break-after:avoid}
 .frame,.sheet{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-@media (max-width:560px){main{padding:20px 14px 40px}h1{font-size:26px}}
+/* A chart keeps its labels readable and scrolls; --w is its own width. */
+@media (max-width:560px){main{padding:20px 14px 40px}h1{font-size:26px}
+svg{min-width:calc(.9*var(--w,440px))}}
 )css";
 
 // Shows the value of each series that is nearest to the pointer.

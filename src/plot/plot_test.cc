@@ -121,6 +121,8 @@ TEST(LineImage, StandsAloneAndPlacesItsPanelsBelowEachOther) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("var(--")));
   EXPECT_LT(svg.find("first &lt;"), svg.find("second"));
+  EXPECT_THAT(svg,
+              HasSubstr("style=\"max-width:100%;height:auto\""));  // a narrow window cut it off
 }
 
 TEST(LinePlot, PlacesSpanLabelsWithoutOverlap) {
@@ -179,6 +181,17 @@ TEST(BarChart, OfNoPositiveValueIsEmpty) {
     for (Bar& bar : group.bars) bar.value = 0;
   }
   EXPECT_EQ(to_svg(chart), "");
+}
+
+// A chart of 1080 px was shown in 440 on a telephone, its labels in 4 px.
+TEST(Page, KeepsLabelsReadableOnANarrowScreen) {
+  LinePlot plot{.title = "t"};
+  plot.width = 900;
+  EXPECT_THAT(to_html(plot), HasSubstr("style=\"--w:900px\""));
+  EXPECT_THAT(to_html(Histogram{.title = "h", .width = 700, .edges = {0, 1}, .sets = {}}),
+              HasSubstr("style=\"--w:700px\""));
+  EXPECT_THAT(to_html(Page{.title = "", .body = ""}),
+              HasSubstr("svg{min-width:calc(.9*var(--w,440px))}"));
 }
 
 TEST(Page, EscapesItsTitleAndContainsStyleAndScript) {

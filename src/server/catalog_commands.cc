@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <list>
@@ -17,8 +18,10 @@
 #include "catalog/catalog.h"
 #include "catalog/changes.h"
 #include "catalog/sql_catalog.h"
+#include "command_line/print_error.h"
 #include "platform/entropy.h"
 #include "server/config_values.h"
+#include "server/data_folder.h"
 #include "server/other_regions.h"
 
 namespace weir::server {
@@ -51,6 +54,7 @@ class Database {
                         folder.string()));
       }
     }
+    if (config.ledger_choice == LedgerChoice::kUsual) default_folder_ = config.data;
     store_ = catalog::make_catalog_store(system_clock(), *address);
     auto reading = catalog::make_catalog_store(system_clock(), *address);
     catalog::Catalog view(system_clock(), std::move(reading));
@@ -67,6 +71,12 @@ class Database {
   void write(const std::vector<CatalogWrite>& writes) {
     const auto revision = store_->write(writes);
     if (!revision) stop_with(revision.error());
+    if (!default_folder_.empty() && !is_locked(default_folder_)) {
+      command_line::print_error(
+          "weir: written to the catalog in '{}', which no running server uses. A server with an "
+          "origin has a catalog only with --ledger: give these commands the same one\n",
+          default_folder_);
+    }
   }
 
   // By id or name.
@@ -100,6 +110,7 @@ class Database {
   }
 
  private:
+  std::string default_folder_;  // empty: the database was named
   std::unique_ptr<catalog::CatalogStore> store_;
   std::shared_ptr<const catalog::Snapshot> snapshot_;
 };
@@ -127,9 +138,34 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-std::string time_text(WallTime time) {
+std::string date_text(WallTime time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+// The start of a day in UTC, like 2027-01-01, or an instant, like 2027-01-01T12:00:00Z.
+std::optional<WallTime> read_date(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:ddZ";
+  constexpr size_t kDate = 10;
+  if (text.size() != kDate && text.size() != kForm.size()) return std::nullopt;
+  std::array<unsigned, 6> parts{};
+  size_t part = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (kForm[i] == 'd' ? !digit : text[i] != kForm[i]) return std::nullopt;
+    if (digit) {
+      parts[part] = parts[part] * 10 + static_cast<unsigned>(text[i] - '0');
+    } else {
+      ++part;
+    }
+  }
+  const auto [year, month, day, hour, minute, second] = parts;
+  const std::chrono::year_month_day date(std::chrono::year(static_cast<int>(year)),
+                                         std::chrono::month(month), std::chrono::day(day));
+  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
+  return WallTime(std::chrono::duration_cast<Millis>(
+      std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(hour) +
+      std::chrono::minutes(minute) + std::chrono::seconds(second)));
 }
 
 // Control characters would move the cursor.
@@ -159,13 +195,29 @@ constexpr TimeRange kAnyTime{.max = std::chrono::days(100'000'000),
                              .text = "a time, like 500ms, 60s, 5m, 1h or 90d"};
 constexpr TimeRange kOverrideDurations{.min = Millis(1000),
                                        .max = kMaxDuration,
-                                       .text = "a time from 1s to 30d, like 60s, 5m, 1h or 1d"};
+                                       .text =
+                                           "a time from 1s to 30d, like 60s, 5m, 1h or 1d, "
+                                           "or a number of ms",
+                                       .unit = "ms"};
 
 Millis time_of(const char* option, const std::string& text, const TimeRange& range) {
   Millis time{};
   const std::string error = read_time(text, time, range);
   if (error.empty()) return time;
   throw CLI::ValidationError(option, fmt::format("is '{}': it {}", text, error));
+}
+
+// The end of a key: after a time, or at a date.
+WallTime end_of(const std::string& text, WallTime now) {
+  Millis time{};
+  if (read_time(text, time, kAnyTime).empty()) return now + time;
+  const auto date = read_date(text);
+  if (date && *date > now) return *date;
+  throw CLI::ValidationError(
+      "--expires", fmt::format("is '{}': it must be {}", text,
+                               date ? "in the future"
+                                    : "a time, like 90d or 12h, or a date in UTC, like 2027-01-01 "
+                                      "or 2027-01-01T12:00:00Z"));
 }
 
 }  // namespace
@@ -220,22 +272,31 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
     return command;
   };
   const auto in_workspace = [&](CLI::App& command) {
-    command.add_option("--workspace", o.workspace, "The workspace, by id or name")
-        ->option_text("NAME")
-        ->capture_default_str();
+    command
+        .add_option("--workspace", o.workspace,
+                    "The workspace, by id or name (default: " + o.workspace + ")")
+        ->option_text("NAME");
   };
   const CLI::Range counts(uint64_t{1}, uint64_t{kMaxLimit});
   const auto with_values = [&](CLI::App& command) {
-    command.add_option("--limit", o.limit, "Units per duration")->check(counts)->option_text("N");
-    command.add_option("--duration", o.duration, "100ms to 30d")->option_text("TIME");
-    command.add_option("--algorithm", o.algorithm, "The algorithm")
+    command.add_option("--limit", o.limit, "Units per duration (default: that of each request)")
+        ->check(counts)
+        ->option_text("N");
+    command
+        .add_option("--duration", o.duration,
+                    "100ms to 30d; a number is ms (default: that of each request)")
+        ->option_text("TIME");
+    command.add_option("--algorithm", o.algorithm, "The algorithm (default: that of each request)")
         ->check(CLI::IsMember({"sliding_window", "sliding_window_strict", "fixed_window",
                                "sliding_log", "gcra", "token_bucket"}))
         ->option_text("NAME");
-    command.add_option("--burst", o.burst, "For gcra and token_bucket")
+    command
+        .add_option("--burst", o.burst, "For gcra and token_bucket (default: that of each request)")
         ->check(counts)
         ->option_text("N");
-    command.add_option("--consistency", o.consistency, "converge, exact or relaxed")
+    command
+        .add_option("--consistency", o.consistency,
+                    "converge, exact or relaxed (default: that of each request)")
         ->check(CLI::IsMember({"converge", "exact", "relaxed"}))
         ->option_text("NAME");
   };
@@ -277,8 +338,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
                                   .permissions = o.permissions,
                                   .per_second = o.per_second};
         const catalog::Author author = Database::author();
-        if (!o.expires.empty())
-          values.expires = author.now + time_of("--expires", o.expires, kAnyTime);
+        if (!o.expires.empty()) values.expires = end_of(o.expires, author.now);
         const catalog::NewKey fresh = catalog::create_key(
             author, values, {platform::entropy(), platform::entropy(), platform::entropy()});
         database.write({fresh.write});
@@ -289,9 +349,14 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       .add_option("--permission", o.permissions, "Such as ratelimit.*.limit; may be repeated")
       ->required()
       ->option_text("TEXT");
-  create_key.add_option("--expires", o.expires, "It ends after this time, like 90d")
+  create_key
+      .add_option(
+          "--expires", o.expires,
+          "It ends after this time, like 90d, or at this date, like 2027-01-01 (default: never)")
       ->option_text("TIME");
-  create_key.add_option("--per-second", o.per_second, "Requests per second to one server")
+  create_key
+      .add_option("--per-second", o.per_second,
+                  "Requests per second to one server (default: no limit)")
       ->check(counts)
       ->option_text("N");
   in_workspace(create_key);
@@ -301,8 +366,8 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
     for (const auto& [hash, key] : database.snapshot().keys()) {
       const catalog::Key& record = key->record;
       if (record.workspace != workspace) continue;
-      table.add({record.id, shown(record.name), record.start, time_text(record.created),
-                 record.expires ? time_text(*record.expires) : "never",
+      table.add({record.id, shown(record.name), record.start, date_text(record.created),
+                 record.expires ? date_text(*record.expires) : "never",
                  with_spaces(record.permissions)});
     }
     table.print();
@@ -331,7 +396,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
         fmt::print("id   {}\nkey  {}\n", rotation.fresh.key.id, rotation.fresh.secret);
       });
   rotate.add_option("ID", o.id, "The id of the key")->required();
-  rotate.add_option("--grace", o.grace, "The old key works for this time, like 1h")
+  rotate.add_option("--grace", o.grace, "The old key works for this time, like 1h (default: 0s)")
       ->option_text("TIME");
 
   CLI::App& namespaces = family("namespaces", "Manage namespaces and their limits");
@@ -364,7 +429,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
           if (view->record.deleted) continue;
           const catalog::LimitValues& values = view->values;
           table.add({shown(view->record.name), id, number_text(values.limit),
-                     values.duration ? fmt::format("{}ms", values.duration->count()) : "-",
+                     values.duration ? time_text(*values.duration) : "-",
                      std::string(values.algorithm ? to_string(*values.algorithm) : "-"),
                      number_text(values.burst),
                      std::to_string(view->overrides ? view->overrides->all().size() : 0)});
@@ -411,8 +476,13 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       ->required()
       ->check(CLI::Range(uint64_t{0}, uint64_t{kMaxLimit}))
       ->option_text("N");
-  set_override.add_option("--duration", o.duration, "1s to 30d")->required()->option_text("TIME");
-  set_override.add_option("--burst", o.burst, "For gcra and token_bucket")
+  set_override.add_option("--duration", o.duration, "1s to 30d; a number is ms")
+      ->required()
+      ->option_text("TIME");
+  set_override
+      .add_option("--burst", o.burst,
+                  "For gcra and token_bucket (default: that of the namespace or the request, at "
+                  "most the limit)")
       ->check(counts)
       ->option_text("N");
   CLI::App& list_overrides =
@@ -422,7 +492,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
         if (ns.overrides) {
           for (const auto& each : ns.overrides->all()) {
             table.add({shown(each->identifier), each->id, std::to_string(each->limit),
-                       fmt::format("{}ms", each->duration.count()), number_text(each->burst)});
+                       time_text(each->duration), number_text(each->burst)});
           }
         }
         table.print();
@@ -442,16 +512,17 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
   CLI::App& audit = *app.add_subcommand("audit", "Print the changes of the catalog, newest first");
   audit.group(group);
   const ReadConfig read = add_settings(audit);
-  audit.add_option("--most", o.most, "How many entries")
+  audit
+      .add_option("--most", o.most,
+                  fmt::format("How many entries (default: {}; range: 1 to 10000)", o.most))
       ->check(CLI::Range(size_t{1}, size_t{10'000}))
-      ->option_text("N")
-      ->capture_default_str();
+      ->option_text("N");
   audit.callback([&o, read] {
     Database database(read());
     const auto entries = database.store().read_audit("", {}, o.most);
     if (!entries) stop_with(entries.error());
     for (const catalog::AuditEntry& entry : *entries) {
-      fmt::print("{}  {}  {}  {}  {}  {}\n", time_text(entry.at), entry.workspace, entry.actor,
+      fmt::print("{}  {}  {}  {}  {}  {}\n", date_text(entry.at), entry.workspace, entry.actor,
                  entry.action, entry.target, shown(entry.detail));
     }
   });

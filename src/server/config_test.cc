@@ -1,5 +1,7 @@
 #include "server/config.h"
 
+#include "server/config_values.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -247,6 +249,24 @@ TEST(Settings, AcceptTimes) {
   }
 }
 
+TEST(Settings, AcceptANumberOfMillisecondsOnlyWhereARequestDoes) {
+  Millis time{};
+  EXPECT_EQ(read_time("60000", time, kLimitDurations), "");
+  EXPECT_EQ(time, Millis(60'000));
+  EXPECT_EQ(read_time("100", time, kLimitDurations), "");
+  for (const char* text : {"99", "2592000001", "", "-1"}) {
+    EXPECT_EQ(read_time(text, time, kLimitDurations),
+              "must be a time from 100ms to 30d, like 500ms, 60s, 5m, 1h or 1d, or a number of ms");
+  }
+}
+
+TEST(Times, AreShownInTheLargestUnit) {
+  const std::pair<int64_t, const char*> texts[] = {
+      {0, "0ms"},      {1, "1ms"},        {1500, "1500ms"},   {60'000, "1m"},
+      {90'000, "90s"}, {3'600'000, "1h"}, {86'400'000, "1d"}, {90'000'000, "25h"}};
+  for (const auto& [time, text] : texts) EXPECT_EQ(time_text(Millis(time)), text);
+}
+
 TEST(Settings, AcceptConnectionMemoryFromSixteenMebibytes) {
   Config config;
   EXPECT_EQ(setting("connection-memory").set(config, "16MiB"), "");
@@ -341,6 +361,10 @@ TEST(Settings, AcceptSizesWithUnits) {
                                                    {"1MiB", kMiB},
                                                    {"512MiB", 512 * kMiB},
                                                    {"2GiB", 2048 * kMiB},
+                                                   {"2MB", 2'000'000},
+                                                   {"1049KB", 1'049'000},
+                                                   {"2GB", 2'000'000'000},
+                                                   {"17TB", 17'000'000'000'000},
                                                    {"16TiB", kMiB << 24},
                                                    {"3TiB", 3 * (kMiB << 20)},
                                                    {"17592186044416", kMiB << 24}};
@@ -349,12 +373,12 @@ TEST(Settings, AcceptSizesWithUnits) {
     EXPECT_EQ(setting("memory").set(config, text), "") << text;
     EXPECT_EQ(config.memory, bytes) << text;
   }
-  for (const char* bad : {"", "0", "-1MiB", "1048575", "1023KiB", "MiB", "1 MiB", "1.5GiB", "512MB",
-                          "512M", "2gib", "17TiB", "17592186044417", "99999999999999999999",
-                          "99999999999999TiB", "0x100000", "1MiB "}) {
+  for (const char* bad : {"", "0", "-1MiB", "1048575", "1023KiB", "MiB", "1 MiB", "1.5GiB", "1MB",
+                          "512M", "2gib", "2mb", "17TiB", "18TB", "17592186044417",
+                          "99999999999999999999", "99999999999999TiB", "0x100000", "1MiB "}) {
     Config config{.memory = 1};
     EXPECT_EQ(setting("memory").set(config, bad),
-              "must be a size from 1MiB to 16TiB, like 512MiB, 2GiB or 1073741824, or auto")
+              "must be a size from 1MiB to 16TiB, like 512MiB, 2GB or 1073741824, or auto")
         << bad;
     EXPECT_EQ(config.memory, 1u) << bad;
   }

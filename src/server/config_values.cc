@@ -115,14 +115,20 @@ std::string read_bool(const std::string& text, bool& value) {
   return {};
 }
 
+namespace {
+
+constexpr std::pair<std::string_view, uint64_t> kTimeUnits[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+
+}  // namespace
+
 std::string read_time(const std::string& text, Millis& value, const TimeRange& range) {
-  const std::pair<std::string_view, uint64_t> units[] = {
-      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
   const auto max = static_cast<uint64_t>(range.max.count());
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  for (const auto& [unit, factor] : units) {
+  const std::string_view written = std::string_view(text).substr(digits);
+  for (const auto& [unit, factor] : kTimeUnits) {
     uint64_t number = 0;
-    if (text.substr(digits) != unit ||
+    if ((written.empty() ? range.unit : written) != unit ||
         !read_number(text.substr(0, digits), {0, max / factor}, number).empty()) {
       continue;
     }
@@ -134,20 +140,39 @@ std::string read_time(const std::string& text, Millis& value, const TimeRange& r
   return fmt::format("must be {}", range.text);
 }
 
+std::string time_text(Millis time) {
+  const auto count = static_cast<uint64_t>(time.count());
+  auto [unit, factor] = kTimeUnits[0];
+  for (const auto& [larger, milliseconds] : kTimeUnits) {
+    if (count == 0 || count % milliseconds != 0) break;  // each is a multiple of the one before
+    unit = larger;
+    factor = milliseconds;
+  }
+  return fmt::format("{}{}", count / factor, unit);
+}
+
 std::string read_size(const std::string& text, uint64_t& value, const SizeRange& sizes) {
-  constexpr int kMaxShift = 44;
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 44;
   const std::string expected = "must be " + sizes.text;
-  const std::pair<std::string_view, int> units[] = {{"", 0},     {"B", 0},    {"KiB", 10},
-                                                    {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  const std::pair<std::string_view, uint64_t> units[] = {{"", 1},
+                                                         {"B", 1},
+                                                         {"KiB", uint64_t{1} << 10},
+                                                         {"MiB", uint64_t{1} << 20},
+                                                         {"GiB", uint64_t{1} << 30},
+                                                         {"TiB", uint64_t{1} << 40},
+                                                         {"KB", 1'000},
+                                                         {"MB", 1'000'000},
+                                                         {"GB", 1'000'000'000},
+                                                         {"TB", 1'000'000'000'000}};
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string unit = text.substr(digits);
   const auto known = std::find_if(std::begin(units), std::end(units),
                                   [&](const auto& each) { return each.first == unit; });
   if (known == std::end(units)) return expected;
-  const NumberRange range{.min = 1, .max = uint64_t{1} << (kMaxShift - known->second)};
   uint64_t number = 0;
+  const NumberRange range{.min = 1, .max = kMaxBytes / known->second};
   if (!read_number(text.substr(0, digits), range, number).empty()) return expected;
-  const uint64_t bytes = number << known->second;
+  const uint64_t bytes = number * known->second;
   if (bytes >> sizes.min_shift == 0) return expected;
   value = bytes;
   return {};

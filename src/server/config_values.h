@@ -38,21 +38,26 @@ struct TimeRange {
   Millis min{0};
   Millis max{600'000};
   std::string_view text = "a time from 0s to 10m, like 500ms, 5s or 1m";
+  std::string_view unit = {};  // of a number without one; empty: there must be one
 };
 // The duration of a limit.
 inline constexpr TimeRange kLimitDurations{
     .min = kMinDuration,
     .max = kMaxDuration,
-    .text = "a time from 100ms to 30d, like 500ms, 60s, 5m, 1h or 1d"};
+    .text = "a time from 100ms to 30d, like 500ms, 60s, 5m, 1h or 1d, or a number of ms",
+    .unit = "ms"};  // as in a request
 // A whole number, then ms, s, m, h or d.
 [[nodiscard]] std::string read_time(const std::string& text, Millis& value,
                                     const TimeRange& range = {});
 
 struct SizeRange {
   int min_shift = 20;
-  std::string text = "a size from 1MiB to 16TiB, like 512MiB, 2GiB or 1073741824, or auto";
+  std::string text = "a size from 1MiB to 16TiB, like 512MiB, 2GB or 1073741824, or auto";
 };
-// A number of bytes: 1073741824, 512MiB, 2GiB.
+// In the largest unit in which it is a whole number: 1m, 90s, 1500ms.
+[[nodiscard]] std::string time_text(Millis time);
+
+// A number of bytes: 1073741824, 512MiB, 2GiB, or 512MB, 2GB of 1000s.
 [[nodiscard]] std::string read_size(const std::string& text, uint64_t& value,
                                     const SizeRange& sizes = {});
 

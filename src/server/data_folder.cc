@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "platform/entropy.h"
+#include "platform/thread_group.h"
 
 namespace weir::server {
 namespace {
@@ -115,7 +116,13 @@ FolderLock::FolderLock(const std::string& folder) {
   const std::string path = lock_path(folder);
   file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file_ < 0) fail("write", path);
-  if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
+  int failed = flock(file_, LOCK_EX | LOCK_NB);
+  // A command that asks is_locked() holds it for an instant.
+  for (int i = 0; i < 5 && failed != 0 && errno == EWOULDBLOCK; ++i) {
+    platform::ThreadGroup::sleep(Millis(10));
+    failed = flock(file_, LOCK_EX | LOCK_NB);
+  }
+  if (failed != 0) {
     const bool taken = errno == EWOULDBLOCK;
     const std::string holder = holder_of(file_);
     close(file_);
@@ -131,6 +138,14 @@ FolderLock::FolderLock(const std::string& folder) {
 
 FolderLock::~FolderLock() {
   close(file_);
+}
+
+bool is_locked(const std::string& folder) {
+  const int file = open(lock_path(folder).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  return locked;
 }
 
 rules::KeyHash read_root_key(const std::string& folder) {

@@ -43,6 +43,9 @@ class FolderLock {
   int file_ = -1;
 };
 
+// Whether a process holds the lock of the folder.
+[[nodiscard]] bool is_locked(const std::string& folder);
+
 // The paths of the files in a folder.
 [[nodiscard]] std::string root_key_path(const std::string& folder);
 [[nodiscard]] std::string ledger_file(const std::string& folder);

@@ -244,7 +244,11 @@ void add_version(CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "help") {  // weir help COMMAND
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
   if (!words.empty() && is_program(words[0])) {
     become_program(words[0], {words.begin() + 1, words.end()});
   }
@@ -278,7 +282,9 @@ int run(int argc, char** argv) {
   app.callback([&app] {
     if (app.get_subcommands().empty()) throw CLI::RequiredError("A command");
   });
-  return program.run(argc, argv);
+  std::vector<char*> arguments{argv[0]};
+  for (std::string& word : words) arguments.push_back(word.data());
+  return program.run(static_cast<int>(arguments.size()), arguments.data());
 }
 
 }  // namespace

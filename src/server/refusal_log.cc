@@ -17,6 +17,10 @@ std::vector<std::string> RefusalLog::run_once(MonoTime now) {
   static constexpr Kind kAll[] = {
       {FrontendStat::kWrongKey, "requests with a wrong key", true},
       {FrontendStat::kCrossProtocol, "connections closed: HTTP on the Redis protocol port", true},
+      {FrontendStat::kUnsupported,
+       "requests for what Weir does not do, like other commands and scripts of Redis (use "
+       "CL.THROTTLE, GCRA or WEIR.LIMIT) or paths of other APIs (see /openapi.json)",
+       true},
       {FrontendStat::kTlsNotTls, "TLS handshakes failed: plain text on the TLS port", true},
       {FrontendStat::kTlsCertificate,
        "TLS handshakes failed: no client certificate that tls-client-ca has signed", true},

@@ -1,6 +1,6 @@
-// Log lines about refused clients: wrong keys, HTTP on the Redis protocol port, failed TLS
-// handshakes, connections above a limit. The number of lines does not depend on the number of
-// clients.
+// Log lines about refused clients: wrong keys, HTTP on the Redis protocol port, what
+// only other services do, failed TLS handshakes, connections above a limit. The number of lines
+// does not depend on the number of clients.
 //
 // One thread at a time.
 
@@ -28,7 +28,7 @@ class RefusalLog {
   [[nodiscard]] std::vector<std::string> run_once(MonoTime now);
 
  private:
-  static constexpr size_t kKinds = 8;
+  static constexpr size_t kKinds = 9;
   struct Reported {
     uint64_t total = 0;
     MonoTime when{};

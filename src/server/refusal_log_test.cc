@@ -35,6 +35,7 @@ TEST(RefusalLog, DistinguishesFrontendsAndReasons) {
   RefusalLog log(http, resp);
   http.add_from(FrontendStat::kWrongKey, kPeer);
   resp.add_from(FrontendStat::kCrossProtocol, kPeer);
+  resp.add_from(FrontendStat::kUnsupported, kPeer);
   resp.stats.add(FrontendStat::kRefusedMemory, 2);
   http.stats.add(FrontendStat::kMissingKey);  // is not logged
   EXPECT_THAT(
@@ -42,6 +43,9 @@ TEST(RefusalLog, DistinguishesFrontendsAndReasons) {
       ElementsAre("weir: http: requests with a wrong key: 1, the last from 203.0.113.7",
                   "weir: resp: connections closed: HTTP on the Redis protocol port: 1, the last "
                   "from 203.0.113.7",
+                  "weir: resp: requests for what Weir does not do, like other commands and scripts "
+                  "of Redis (use CL.THROTTLE, GCRA or WEIR.LIMIT) or paths of other APIs (see "
+                  "/openapi.json): 1, the last from 203.0.113.7",
                   "weir: resp: connections closed: connection-memory used up: 2"));
 }
 

@@ -264,6 +264,11 @@ void print_welcome(const Config& config, const RootKeyInfo& root_key, const std:
   if (!stores.certificate.empty()) fmt::print("  tls       {}\n", stores.certificate);
   fmt::print("  origin    {}\n", stores.origin);
   fmt::print("  ledger    {}\n", stores.ledger);
+  if (!config.has_ledger()) {
+    fmt::print(
+        "  catalog   none: weir keys, namespaces and overrides do not reach this server; they do "
+        "with --ledger\n");
+  }
   fmt::print("  root key  {}\n\n", root_key.shown);
   if (config.http) {
     fmt::print(

@@ -37,6 +37,7 @@ enum class FrontendStat : uint8_t {
   kMalformedKey,    // with a malformed key,
   kWrongKey,        // with a wrong key
   kCrossProtocol,   // connections closed because they use the protocol of another front end
+  kUnsupported,     // requests for what only other services do: Redis, Upstash, Unkey
   kTlsNotTls,       // handshakes that failed: the client sent something else,
   kTlsCertificate,  // no valid certificate,
   kTlsOther,        // no common version or cipher, an invalid message, an alert, the end

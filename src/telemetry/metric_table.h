@@ -37,6 +37,7 @@ enum class Metric : uint8_t {
   kConnectionsEvicted,
   kAuthFailures,
   kCrossProtocol,
+  kUnsupported,
   kTlsFailures,
   kConnectionsTimedOut,
   kConnections,

@@ -387,7 +387,11 @@ test('a wrong key is a 401 before the body is read', async () => {
 });
 
 test('an unknown path is a 404', async () => {
-  for (const path of ['/', '/v2', '/v2/ratelimit.limit/', '/v2/ratelimit.Limit', '/metrics/x']) {
+  // The path of Upstash Redis, in the form of its errors.
+  const { status, body } = await curl('/', { body: requestBody() });
+  assert.equal(status, 404);
+  assert.match(body.error, /^there is nothing at this path: Weir is a rate limiter and not Upstash/);
+  for (const path of ['/v2', '/v2/ratelimit.limit/', '/v2/ratelimit.Limit', '/metrics/x']) {
     const { status, body } = await curl(path, { body: requestBody() });
     assert.equal(status, 404, path);
     assert.equal(body.error.type, 'urn:weir:error:not_found');

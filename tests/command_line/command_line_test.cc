@@ -111,6 +111,65 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
   }
 }
 
+TEST(CommandLine, HelpIsACommandToo) {
+  EXPECT_EQ(run("weir help").text, run("weir --help").text);
+  EXPECT_EQ(run("weir help").exit_code, 0);
+  EXPECT_EQ(run("weir help serve").text, run("weir serve --help").text);
+  EXPECT_EQ(run("weir help keys create").text, run("weir keys create --help").text);
+  EXPECT_EQ(run("weir help sim").text, run("weir sim --help").text);
+}
+
+TEST(CommandLine, HelpOfTheCatalogNamesDefaults) {
+  expect_help("weir keys create", {"like 2027-01-01 (default: never)",
+                                   "one server (default: no limit)", "(default: ws_default)"});
+  expect_help("weir keys rotate", {"like 1h (default: 0s)"});
+  expect_help("weir namespaces set", {"per duration (default: that of each request)",
+                                      "a number is ms (default: that of each request)"});
+  expect_help("weir overrides set", {"1s to 30d; a number is ms"});
+  expect_help("weir audit", {"(default: 50; range: 1 to 10000)"});
+}
+
+// A catalog in a file, without a server.
+TEST(CommandLine, TakesTimesAsPeopleTypeThemAndShowsThemShort) {
+  const std::string begin =
+      "dir=$(mktemp -d); trap 'rm -r $dir' EXIT; "
+      "export WEIR_LEDGER=sqlite:$dir/l.db WEIR_REGION=eu; ";
+  const Output lists = run(begin +
+                           "weir namespaces set a --limit 5 --duration 60000 >/dev/null && "
+                           "weir overrides set a b --limit 7 --duration 5400000 >/dev/null && "
+                           "weir namespaces list && weir overrides list a");
+  EXPECT_EQ(lists.exit_code, 0) << lists.text;
+  EXPECT_THAT(on_one_line(lists.text), HasSubstr(" 5 1m "));
+  EXPECT_THAT(on_one_line(lists.text), HasSubstr(" 7 90m "));
+  const auto key = [&](const std::string& end) {
+    return run(begin + "weir keys create k --permission 'ratelimit.*.limit' --expires '" + end +
+               "' && weir keys list");
+  };
+  EXPECT_THAT(key("2999-01-01").text, HasSubstr("2999-01-01T00:00:00Z"));
+  EXPECT_THAT(key("2996-02-29T12:30:59Z").text, HasSubstr("2996-02-29T12:30:59Z"));
+  EXPECT_THAT(key("2020-01-01").text,
+              HasSubstr("--expires: is '2020-01-01': it must be in the future"));
+  for (const char* end : {"2999-02-30", "2999-1-1", "2999-01-01T24:00:00Z", "tomorrow"}) {
+    const Output output = key(end);
+    EXPECT_EQ(output.exit_code, 2) << end;
+    EXPECT_THAT(output.text, HasSubstr("a date in UTC, like 2027-01-01"));
+  }
+}
+
+TEST(CommandLine, SaysThatNoServerUsesTheCatalogOfAFolder) {
+  const std::string begin = "dir=$(mktemp -d); trap 'rm -r $dir' EXIT; ";
+  const std::string set = "weir namespaces set a --limit 5 --duration 1m ";
+  const char* const note =
+      "which no running server uses. A server with an origin has a catalog only with --ledger";
+  EXPECT_THAT(run(begin + set + "--data $dir").text, HasSubstr(note));
+  EXPECT_THAT(run(begin + set + "--ledger sqlite:$dir/l.db").text, Not(HasSubstr(note)));
+  // A server holds this lock.
+  EXPECT_THAT(run(begin + ": >$dir/weir.lock; flock $dir/weir.lock -c \"'" WEIR_BINARY
+                          "' namespaces set a --limit 5 --duration 1m --data $dir\"")
+                  .text,
+              Not(HasSubstr(note)));
+}
+
 TEST(CommandLine, HelpOfTheProgramFitsOneScreen) {
   const Output output = run("weir --help");
   EXPECT_LE(std::count(output.text.begin(), output.text.end(), '\n'), 25);
@@ -118,9 +177,9 @@ TEST(CommandLine, HelpOfTheProgramFitsOneScreen) {
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  for (const char* command :
-       {"weir", "weir serve", "weir migrate", "weir ledger", "weir ledger clean",
-        "weir check-config", "weir sim", "weir demo", "weir lab"}) {
+  for (const char* command : {"weir", "weir serve", "weir migrate", "weir ledger",
+                              "weir ledger clean", "weir check-config", "weir sim", "weir demo",
+                              "weir lab", "weir keys create", "weir overrides set"}) {
     const Output output = run(std::string(command) + " --help");
     EXPECT_EQ(output.exit_code, 0) << command;
     const std::string& help = output.text;
@@ -146,7 +205,7 @@ TEST(CommandLine, PrintsTheVersionForEveryProgram) {
 
 // "weir serve" of "weir serve --http nowhere"; "weir" if there is no command with this name.
 std::string command_of(const std::string& line) {
-  for (const char* command : {"serve", "check-config", "sim", "demo", "lab"}) {
+  for (const char* command : {"serve", "check-config", "sim", "demo", "lab", "keys"}) {
     const std::string whole = std::string("weir ") + command;
     if (line.starts_with(whole)) return whole;
   }
@@ -156,7 +215,8 @@ std::string command_of(const std::string& line) {
 TEST(CommandLine, RejectsUsageErrorsAndNamesTheHelpCommand) {
   const std::pair<const char*, const char*> errors[] = {
       {"weir", "A command is required"},
-      {"weir dmeo", "not expected: dmeo"},
+      {"weir dmeo", "there is no command 'dmeo'; the commands are serve, migrate, "},
+      {"weir keys craete", "there is no command 'craete'; the commands are create, list, "},
       {"weir demo --colour", "not expected: --colour"},
       {"weir demo extra", "not expected: extra"},
       {"weir demo --limit", "--limit: 1 required number missing"},
@@ -180,8 +240,8 @@ TEST(CommandLine, RejectsUsageErrorsAndNamesTheHelpCommand) {
       {"weir lab --suggest --bursts maybe", "--bursts: 'maybe' is not yes or no"},
       {"weir serve --http nowhere", "--http: is 'nowhere': it must be an IP address and a port"},
       {"weir serve --threads 257", "--threads: is '257': it must be a whole number from 0 to 256"},
-      {"weir serve --memory 512MB",
-       "--memory: is '512MB': it must be a size from 1MiB to 16TiB, like 512MiB"},
+      {"weir serve --memory 512mb",
+       "--memory: is '512mb': it must be a size from 1MiB to 16TiB, like 512MiB"},
       {"weir serve --memory 1MiB --capacity 65536",
        "memory is 1048576 bytes, too little for a capacity of 65536: give it at least"},
       {"weir serve --http ''", "--http"},

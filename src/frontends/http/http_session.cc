@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "frontends/http/metrics_page.h"
+#include "frontends/http/unknown_path.h"
 #include "frontends/openapi_document.h"
 
 namespace weir::frontends {
@@ -166,7 +167,7 @@ const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
   }
   const bool options = head.method == "OPTIONS";
   if (route == nullptr && !(options && head.path == "*")) {
-    fail(HttpError::kUnknownPath, "there is nothing at this path");
+    refuse_path(head);
     return nullptr;
   }
   const std::string_view allow = route == nullptr ? "GET, HEAD, POST, OPTIONS" : route->allow;
@@ -187,6 +188,15 @@ const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
   if (route->needs == Needs::kBody) return route;
   (this->*route->serve)({});
   return nullptr;
+}
+
+void HttpSession::refuse_path(const HttpHead& head) {
+  service_.http.add_from(telemetry::FrontendStat::kUnsupported, peer_);
+  fail(HttpError::kUnknownPath, unknown_path(head.path));
+  if (!is_upstash(head.method, head.path)) return;
+  scratch_.body.clear();
+  scratch_.body.append_all(std::string_view(R"({"error":")"), kNoUpstash,
+                           std::string_view(R"("})"));
 }
 
 bool HttpSession::requires_key(const Route& route) const {

@@ -75,6 +75,8 @@ class HttpSession final : public Session {
   void reject(const HttpFault& fault, Bytes& in, Bytes& out);
   // Responds if the head alone decides; otherwise returns the route that needs the body.
   [[nodiscard]] const Route* serve_head(const HttpHead& head);
+  // Responds to a path that is none of Weir's.
+  void refuse_path(const HttpHead& head);
   // Whether the response is the last of a drain; `behind`: bytes received behind the request.
   [[nodiscard]] bool is_last(size_t behind);
   // Sends a response that does not depend on the body, and skips the body.

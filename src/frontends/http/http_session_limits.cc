@@ -155,7 +155,8 @@ void HttpSession::refuse_unresolved(const Resolved& resolved, catalog::Verb verb
   fail(HttpError::kNotFound,
        "namespace is \"" + name +
            "\", which does not exist in this workspace, and the key lacks the permission " +
-           catalog::permission_for(catalog::Verb::kCreateNamespace));
+           catalog::permission_for(catalog::Verb::kCreateNamespace) +
+           " to create it: " + std::string(kNamespaceRemedy));
 }
 
 bool HttpSession::apply_preference(Outcome outcome) {

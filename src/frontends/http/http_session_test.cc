@@ -382,11 +382,40 @@ TEST(HttpSession, ListsTheMethodsOfAPath) {
   EXPECT_THAT(client.send(options("/nowhere")), StartsWith("HTTP/1.1 404 "));
 }
 
+TEST(HttpSession, NamesWeirAndTheRemedyAtPathsOfOtherServices) {
+  HttpClient client;
+  const std::pair<const char*, const char*> calls[] = {
+      {"/v2/keys.verifyKey",
+       "Weir has no call keys.verifyKey: it limits rates and verifies no keys of others. Its own "
+       "keys have keys.createKey, getKey, listKeys, rotateKey and revokeKey"},
+      {"/v2/apis.createApi",
+       "Weir has no call apis.createApi: of the API of Unkey it has ratelimit.*"},
+      {"/v2/ratelimit.limit/", "Weir has no call ratelimit.limit/"}};
+  for (const auto& [path, detail] : calls) {
+    EXPECT_EQ(
+        anonymous(client.send(get(path))),
+        error("404", "Not Found", std::string(detail) + "; GET /openapi.json has all paths of Weir",
+              "not_found"));
+  }
+  // Its client shows `error` as a text.
+  for (const char* path : {"/", "/pipeline", "/multi-exec"}) {
+    EXPECT_THAT(client.send("POST " + std::string(path) +
+                            " HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n[]"),
+                EndsWith(R"({"error":"there is nothing at this path: )"
+                         R"(Weir is a rate limiter and not Upstash Redis: instead of )"
+                         R"(@upstash/ratelimit use @unkey/ratelimit with the address of Weir as )"
+                         R"(baseUrl, or POST /v2/ratelimit.limit"})"));
+  }
+  EXPECT_EQ(client.fixture.service.http.stats.total(telemetry::FrontendStat::kUnsupported), 6u);
+}
+
 TEST(HttpSession, RefusesUnknownPathsAndMethods) {
   HttpClient client;
-  for (const char* path : {"/", "/nowhere", "/v2/ratelimit.limit/", "/V2/ratelimit.limit", "*"}) {
+  for (const char* path : {"/", "/nowhere", "/V2/ratelimit.limit", "*"}) {
     EXPECT_EQ(anonymous(client.send(get(path))),
-              error("404", "Not Found", "there is nothing at this path", "not_found"));
+              error("404", "Not Found",
+                    "there is nothing at this path; GET /openapi.json has all paths of Weir",
+                    "not_found"));
   }
   EXPECT_EQ(anonymous(client.send(get("/v2/ratelimit.limit"))),
             error("405", "Method Not Allowed", "this path does not support this method",

@@ -258,6 +258,7 @@ void write_metrics(const Service& service, Bytes& out) {
                                            {"malformed", FrontendStat::kMalformedKey},
                                            {"wrong", FrontendStat::kWrongKey}});
   frontend_counter(Metric::kCrossProtocol, FrontendStat::kCrossProtocol);
+  frontend_counter(Metric::kUnsupported, FrontendStat::kUnsupported);
   frontend_reasons(Metric::kTlsFailures, {{"not_tls", FrontendStat::kTlsNotTls},
                                           {"certificate", FrontendStat::kTlsCertificate},
                                           {"other", FrontendStat::kTlsOther}});

@@ -48,7 +48,7 @@ TEST(MetricsPage, HasTheTextFormatOfPrometheus) {
       EXPECT_TRUE(series.insert(line.substr(0, line.find(' '))).second) << line << " again";
     }
   }
-  EXPECT_EQ(helped.size(), 21u);
+  EXPECT_EQ(helped.size(), 22u);
 }
 
 // The family names of a page, and the label names of each.
@@ -167,6 +167,7 @@ TEST(MetricsPage, CountsRequestsAndConnectionsPerFrontend) {
       {FrontendStat::kOpened, "weir_connections_total"},
       {FrontendStat::kEvicted, "weir_connections_evicted_total"},
       {FrontendStat::kCrossProtocol, "weir_cross_protocol_total"},
+      {FrontendStat::kUnsupported, "weir_unsupported_total"},
       {FrontendStat::kTimedOut, "weir_connections_timed_out_total"}};
   uint64_t amount = 5;
   for (const auto& [stat, name] : counters) {

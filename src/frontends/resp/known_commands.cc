@@ -66,7 +66,7 @@ const KnownCommand* find_command(std::string_view name) {
 }
 
 RespError unknown_command(std::string_view name) {
-  return "ERR unknown command '" + std::string(name.substr(0, 64)) +
+  return std::string(kUnknownCommand) + std::string(name.substr(0, 64)) +
          "': Weir supports CL.THROTTLE, GCRA, WEIR.LIMIT, WEIR.PEEK, WEIR.MULTI and WEIR.RESET";
 }
 

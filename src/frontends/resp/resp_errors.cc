@@ -11,7 +11,8 @@ RespError to_resp_error(const Resolved& resolved, catalog::Verb verb) {
     case Resolution::kUnknown:
       return "ERR the namespace does not exist in this workspace, and the key lacks the "
              "permission " +
-             catalog::permission_for(catalog::Verb::kCreateNamespace);
+             catalog::permission_for(catalog::Verb::kCreateNamespace) +
+             " to create it: " + std::string(kNamespaceRemedy);
     case Resolution::kGone: return "ERR the namespace was deleted: create it again";
     case Resolution::kNoLimit: return "ERR limit is missing: give it a value";
   }

@@ -32,6 +32,10 @@ inline constexpr std::string_view kKeyTooFast =
     "ERR this key has sent too many requests in this second: send fewer";
 inline constexpr std::string_view kUnknownProtocol = "NOPROTO unsupported protocol version";
 inline constexpr std::string_view kUnknownScript = "NOSCRIPT No matching script. Please use EVAL.";
+inline constexpr std::string_view kOtherScript =
+    "ERR Weir runs one kind of script: return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], "
+    "ARGV[3])";
+inline constexpr std::string_view kUnknownCommand = "ERR unknown command '";
 inline constexpr std::string_view kTransactionAborted =
     "EXECABORT Transaction discarded because of previous errors.";
 

@@ -388,6 +388,10 @@ void RespSession::reply_if_error(const RespError& error, Bytes& out) {
 
 void RespSession::reply_error(std::string_view error, Bytes& out) {
   service_.resp.stats.add(FrontendStat::kBad);
+  // The log tells the operator: some clients hide the error.
+  if (error == kOtherScript || error.starts_with(kUnknownCommand)) {
+    service_.resp.add_from(FrontendStat::kUnsupported, peer_);
+  }
   writer(out).error(error);
 }
 

@@ -161,7 +161,10 @@ void RespSession::config(Arguments arguments, Bytes& out) {
 void RespSession::info(Instant now, Bytes& out) {
   const LimiterStats stats = service_.limiter.stats();
   const auto up = std::chrono::duration_cast<std::chrono::seconds>(now.mono - service_.started);
-  std::string text = "# Server\r\nweir_version:" WEIR_VERSION "\r\nredis_mode:standalone\r\n";
+  std::string text =
+      "# Server\r\nweir_version:" WEIR_VERSION
+      "\r\nredis_version:0.0.0 (this is Weir, a rate limiter that stores no data: use "
+      "Redis for it)\r\nredis_mode:standalone\r\n";
   const auto line = [&text](std::string_view name, const auto& value) {
     text += name;
     text += ':';

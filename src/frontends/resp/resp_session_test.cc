@@ -228,7 +228,8 @@ TEST(RespSession, RepliesToInfo) {
   client.send({"CL.THROTTLE", "alice", "0", "1", "60"});
   EXPECT_EQ(client.send({"INFO"}),
             bulk("# Server\r\nweir_version:" WEIR_VERSION
-                 "\r\nredis_mode:standalone\r\nregion:here\r\nnode:node-1\r\n"
+                 "\r\nredis_version:0.0.0 (this is Weir, a rate limiter that stores no data: use "
+                 "Redis for it)\r\nredis_mode:standalone\r\nregion:here\r\nnode:node-1\r\n"
                  "uptime_in_seconds:61\r\n\r\n# Replication\r\nrole:master\r\n\r\n"
                  "# Cluster\r\ncluster_enabled:0\r\n\r\n"
                  "# Decisions\r\nadmitted:1\r\ndenied:1\r\ndegraded:0\r\ncells:1\r\n"));
@@ -314,9 +315,8 @@ TEST(RespSession, RequiresAKeyIfThePolicySaysSo) {
   for (const Words& words :
        {Words{"PING"}, Words{"CL.THROTTLE", "alice", "1", "30", "60"},
         Words{"GCRA", "alice", "1", "30", "60"}, Words{"WEIR.LIMIT", "a", "b", "1", "100"},
-        Words{"WEIR.PEEK", "a", "b", "1", "100"},
-        Words{"WEIR.MULTI", "ITEM", "a", "b", "1", "100"}, Words{"INFO"}, Words{"COMMAND"},
-        Words{"GET", "x"}, Words{"RESET"}}) {
+        Words{"WEIR.PEEK", "a", "b", "1", "100"}, Words{"WEIR.MULTI", "ITEM", "a", "b", "1", "100"},
+        Words{"INFO"}, Words{"COMMAND"}, Words{"GET", "x"}, Words{"RESET"}}) {
     EXPECT_EQ(client.send(words), "-NOAUTH Authentication required.\r\n") << words[0];
   }
   EXPECT_EQ(client.fixture.limiter.stats().admitted, 0u);

@@ -7,10 +7,6 @@
 namespace weir::frontends {
 namespace {
 
-constexpr const char* kOtherScript =
-    "ERR Weir runs one kind of script: return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], "
-    "ARGV[3])";
-
 // Parses a script from left to right. A function that returns false may have consumed input: there
 // is no alternative parse.
 class ScriptReader {
@@ -229,7 +225,7 @@ RespError read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& 
     return call.fill(stored->script, arguments);
   }
   const auto script = read_script(arguments[1]);
-  if (!script) return kOtherScript;
+  if (!script) return RespError(kOtherScript);
   // As in Redis, EVAL stores the script for EVALSHA. A full store does not fail EVAL.
   const ScriptName name = name_of_script(arguments[1]);
   const std::string_view sha(name.data(), name.size());
@@ -243,7 +239,7 @@ RespError answer_script(Arguments arguments, ScriptStore& store, ScriptStore::Vi
     return arguments.size() > 1 && is_word(arguments[1], name);
   };
   if (is("LOAD") && arguments.size() == 3) {
-    if (!read_script(arguments[2])) return kOtherScript;
+    if (!read_script(arguments[2])) return RespError(kOtherScript);
     const ScriptName name = name_of_script(arguments[2]);
     const std::string_view sha(name.data(), name.size());
     if (!store.add(sha, arguments[2])) {

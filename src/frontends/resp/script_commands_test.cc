@@ -96,6 +96,24 @@ TEST(Script, IsAvailableByShaAfterLoadOrEval) {
   EXPECT_EQ(first.send({"EVALSHA", known, "1", "dave", "15", "30", "60"}), kAdmitted);
 }
 
+// rate-limiter-flexible with an insurance limiter counts in its own memory then, and tells nobody.
+TEST(Script, CountsAnotherScriptForTheLogOfTheOperator) {
+  Fixture fixture;
+  ScriptClient client{fixture};
+  const auto unsupported = [&] {
+    return fixture.service.resp.stats.total(telemetry::FrontendStat::kUnsupported);
+  };
+  client.send({"EVAL", "return redis.call('INCR', KEYS[1])", "1", "a"});
+  EXPECT_EQ(unsupported(), 1u);
+  client.send({"SCRIPT", "LOAD", "return 1"});
+  client.send({"MULTI"});
+  client.send({"INCR", "a"});
+  EXPECT_EQ(unsupported(), 3u);
+  client.send({"DISCARD"});
+  client.send({"EVAL", kScript, "1", "a", "15", "x", "60"});  // an error of the arguments
+  EXPECT_EQ(unsupported(), 3u);
+}
+
 TEST(Script, NamesTheErrorInACall) {
   Fixture fixture;
   ScriptClient client{fixture};
