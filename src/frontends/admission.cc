@@ -56,14 +56,14 @@ void Admission::unlink_unauthenticated(AdmissionEntry& entry) {
 
 void Admission::remove(AdmissionEntry& entry) {
   --connections_;
-  bytes_ -= entry.bytes_;
-  entry.bytes_ = 0;
+  set_bytes(entry, 0);
   unlink_unauthenticated(entry);
   count_by_address(entry, -1);
 }
 
 void Admission::promote(AdmissionEntry& entry, Trust trust) {
   if (trust <= entry.trust_) return;
+  if (entry.trust_ == Trust::kUnauthenticated) bytes_unauthenticated_ -= entry.bytes_;
   unlink_unauthenticated(entry);
   if (trust == Trust::kAuthenticated) count_by_address(entry, -1);
   entry.trust_ = trust;
@@ -85,6 +85,7 @@ bool Admission::may_hold(const AdmissionEntry& entry, size_t bytes) const {
 
 void Admission::set_bytes(AdmissionEntry& entry, size_t bytes) {
   bytes_ += bytes - entry.bytes_;
+  if (entry.trust_ == Trust::kUnauthenticated) bytes_unauthenticated_ += bytes - entry.bytes_;
   entry.bytes_ = bytes;
 }
 

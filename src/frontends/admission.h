@@ -18,6 +18,9 @@
 
 namespace weir::frontends {
 
+// Memory of a connection besides its buffers and TLS, measured.
+inline constexpr size_t kConnectionBytes = size_t{4} << 10;
+
 struct AdmissionLimits {
   size_t connections = 10'000;
   // Of these, connections of clients that were not served yet.
@@ -85,6 +88,10 @@ class Admission {
   [[nodiscard]] size_t connections() const { return connections_; }
   [[nodiscard]] size_t unauthenticated() const { return unauthenticated_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }
+  // What unauthenticated connections hold, with the memory of the connections.
+  [[nodiscard]] size_t unauthenticated_bytes() const {
+    return bytes_unauthenticated_ + unauthenticated_ * kConnectionBytes;
+  }
 
  private:
   using Oldest =
@@ -111,6 +118,7 @@ class Admission {
   size_t connections_ = 0;
   size_t unauthenticated_ = 0;
   size_t bytes_ = 0;
+  size_t bytes_unauthenticated_ = 0;
 };
 
 }  // namespace weir::frontends

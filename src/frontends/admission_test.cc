@@ -34,6 +34,24 @@ TEST(Admission, ReservesConnectionsForServedClients) {
   EXPECT_EQ(admission.connections(), 0u);
 }
 
+TEST(Admission, CountsWhatUnauthenticatedClientsHold) {
+  Admission admission(kFew);
+  std::list<TestEntry> entries;
+  for (uint64_t i = 1; i <= 3; ++i) {
+    admission.add(entries.emplace_back(i), i);
+    admission.set_bytes(entries.back(), 100 * i);
+  }
+  EXPECT_EQ(admission.unauthenticated_bytes(), 3 * kConnectionBytes + 600);
+  admission.set_bytes(entries.back(), 50);
+  EXPECT_EQ(admission.unauthenticated_bytes(), 3 * kConnectionBytes + 350);
+  admission.promote(entries.back(), Trust::kServed);
+  admission.set_bytes(entries.back(), 500);
+  EXPECT_EQ(admission.unauthenticated_bytes(), 2 * kConnectionBytes + 300);
+  EXPECT_EQ(admission.bytes(), 800u);
+  for (TestEntry& entry : entries) admission.remove(entry);
+  EXPECT_EQ(admission.unauthenticated_bytes(), 0u);
+}
+
 TEST(Admission, EvictsTheUnauthenticatedClientThatWasIdleLongest) {
   Admission admission(kFew);
   std::list<TestEntry> entries;

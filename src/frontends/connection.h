@@ -166,18 +166,24 @@ class Loop::Connection final : public AdmissionEntry,
     return tls_->wait() == TlsStream::Wait::kReadable ? EPOLLIN : EPOLLOUT;
   }
 
-  // Begins or continues the handshake. No memory is used for it before its first byte has arrived.
+  // Begins or continues the handshake. No memory is used for it before its first message has
+  // arrived.
   void handshake() {
     const Instant now = loop_.clock.now();
     if (!tls_) {
+      if (!first_record_.has_arrived(socket_)) {
+        if (!tls_pending_) began_ = now.mono;
+        tls_pending_ = true;
+        return;
+      }
       if (!reserve_for_handshake()) {
         listener_.metrics.stats.add(FrontendStat::kRefusedMemory);
         return close();
       }
       tls_ = listener_.tls->open(socket_);
       if (!tls_) return close();
+      if (!tls_pending_) began_ = now.mono;
       tls_pending_ = true;
-      began_ = now.mono;
       admission().set_bytes(*this, held_bytes());
     }
     if (tls_->handshake() != 1) {
@@ -200,6 +206,22 @@ class Loop::Connection final : public AdmissionEntry,
       listener_.metrics.stats.add(FrontendStat::kEvicted);
       static_cast<Connection*>(oldest)->close();
     }
+    return make_room(kTlsBytes + kTlsPendingBytes);
+  }
+
+  // Whether this connection may hold this many bytes beside those of all other unauthenticated
+  // ones. Closes some of these if it must.
+  [[nodiscard]] bool make_room(size_t held) {
+    if (trust() != Trust::kUnauthenticated || held <= bytes()) return true;
+    if (loop_.have_room(held - bytes())) return true;
+    admission().touch(*this);
+    while (!loop_.have_room(held - bytes())) {
+      Listener* of = nullptr;
+      AdmissionEntry* const oldest = loop_.to_evict_for_bytes(of);
+      if (oldest == nullptr || oldest == this) return false;
+      of->metrics.stats.add(FrontendStat::kEvicted);
+      static_cast<Connection*>(oldest)->close();
+    }
     return true;
   }
 
@@ -219,7 +241,8 @@ class Loop::Connection final : public AdmissionEntry,
     const size_t size = std::min(read_size_, fits);
     if (size == 0) return close();
     if (const size_t grown = in_.capacity_with(size); grown != in_.capacity()) {
-      if (!admission().may_hold(*this, grown + out_.capacity() + tls_bytes())) {
+      const size_t held = grown + out_.capacity() + tls_bytes();
+      if (!admission().may_hold(*this, held) || !make_room(held)) {
         return refuse(Refusal::kMemory);
       }
     }
@@ -420,7 +443,8 @@ class Loop::Connection final : public AdmissionEntry,
   Listener& listener_;
   const int socket_;
   std::unique_ptr<Session> session_;  // null: the connection is rejected
-  std::unique_ptr<TlsStream> tls_;    // null: no TLS, or no byte of the handshake has arrived
+  std::unique_ptr<TlsStream> tls_;    // null: no TLS, or no message of the handshake has arrived
+  TlsFirstRecord first_record_;       // before tls_
   std::list<std::shared_ptr<Connection>>::iterator self_;
   Bytes in_, out_;
   size_t read_size_ = kMinRead;

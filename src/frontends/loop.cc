@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -71,6 +72,13 @@ void Loop::Core::accept(Listener& listener, int limit) {
 
 void Loop::Core::admit(Listener& listener, int socket, const sockaddr_storage& from) {
   const uint64_t peer = peer_of(from);
+  while (!have_room(kConnectionBytes)) {
+    Listener* of = nullptr;
+    AdmissionEntry* const oldest = to_evict_for_bytes(of);
+    if (oldest == nullptr) break;
+    of->metrics.stats.add(FrontendStat::kEvicted);
+    static_cast<Connection*>(oldest)->close();
+  }
   while (const auto reason = listener.admission.refusal(peer)) {
     if (AdmissionEntry* const oldest = listener.admission.oldest_unauthenticated(*reason, peer)) {
       listener.metrics.stats.add(FrontendStat::kEvicted);
@@ -93,6 +101,18 @@ void Loop::Core::admit(Listener& listener, int socket, const sockaddr_storage& f
   }
   connections.push_front(std::make_shared<Connection>(*this, listener, socket, listener.open()));
   connections.front()->start(connections.begin(), from);
+}
+
+bool Loop::Core::have_room(size_t more) const {
+  for (const Listener& each : listeners) more += each.admission.unauthenticated_bytes();
+  return more <= limits.unauthenticated_bytes;
+}
+
+AdmissionEntry* Loop::Core::to_evict_for_bytes(Listener*& of) {
+  of = &*std::ranges::max_element(
+      listeners, {}, [](const Listener& each) { return each.admission.unauthenticated_bytes(); });
+  AdmissionEntry* const holder = of->admission.oldest_with_bytes();
+  return holder != nullptr ? holder : of->admission.oldest_unauthenticated();
 }
 
 bool Loop::Core::evict_unauthenticated() {

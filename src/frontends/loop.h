@@ -3,7 +3,8 @@
 // Every loop has its own listening sockets on the same addresses, and the kernel spreads
 // connections over them, so loops share no state. A connection buffers at most one incomplete
 // request and the responses of one read; its next bytes are read after those are sent. Idle time,
-// request time, connections and bytes are bounded per front end (admission.h).
+// request time, connections and bytes are bounded per front end (admission.h), and the memory of
+// unauthenticated connections for all front ends together.
 //
 // Runs on the thread that calls run(). drain() and abort() are safe from any thread.
 
@@ -28,6 +29,9 @@ namespace weir::frontends {
 
 struct LoopLimits {
   AdmissionLimits admission{};  // of each front end
+  // Memory of unauthenticated connections of all front ends together. At the limit the oldest of
+  // the front end that holds most are closed for new ones.
+  size_t unauthenticated_bytes = size_t{64} << 20;
   // From connect to the first byte. Shorter: connections that clients open in advance are closed.
   // Longer: connections that never send a byte stay open longer.
   Millis first_byte{10'000};

@@ -77,6 +77,11 @@ struct Loop::Core {
   void await_connections(Listener& listener);
   void accept(Listener& listener, int limit);
   void admit(Listener& listener, int socket, const sockaddr_storage& from);
+  // Whether unauthenticated connections may hold this many more bytes.
+  [[nodiscard]] bool have_room(size_t more) const;
+  // The oldest unauthenticated connection of the front end whose unauthenticated connections hold
+  // most; null: there is none.
+  [[nodiscard]] AdmissionEntry* to_evict_for_bytes(Listener*& of);
   // Closes the oldest unauthenticated connection of any front end; false: there is none.
   bool evict_unauthenticated();
   void check_connections();

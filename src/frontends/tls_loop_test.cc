@@ -57,8 +57,29 @@ class TlsClient {
 
   [[nodiscard]] bool connected() const { return connected_; }
   void send(std::string_view text) { SSL_write(ssl_, text.data(), static_cast<int>(text.size())); }
+  // The first message of the handshake, which is not sent.
+  std::string hello() {
+    BIO* const in = BIO_new(BIO_s_mem());
+    BIO* const out = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl_, in, out);
+    SSL_connect(ssl_);
+    char* data = nullptr;
+    const long size = BIO_get_mem_data(out, &data);
+    return {data, static_cast<size_t>(size)};
+  }
+  // Continues after the hello was sent.
+  bool complete() {
+    SSL_set_fd(ssl_, socket_);
+    return connected_ = SSL_connect(ssl_) == 1;
+  }
   void send_raw(std::string_view bytes) {
     (void)::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  void shut_down() { shutdown(socket_, SHUT_WR); }
+  // Waits for a byte of the server.
+  bool has_answer() {
+    char byte = 0;
+    return recv(socket_, &byte, 1, MSG_PEEK) == 1;
   }
   // Tells the server that no more requests follow.
   void finish() { SSL_shutdown(ssl_); }
@@ -98,14 +119,20 @@ class TlsLoopTest : public ::testing::Test {
     tls_ = *TlsContext::create(
         {.cert = folder_.path() / "cert.pem", .key = folder_.path() / "key.pem"});
   }
-  void start(const LoopLimits& limits = {}) {
+  enum class Listeners : uint8_t { kOne, kTwo };
+
+  void start(const LoopLimits& limits = {}, Listeners listeners = Listeners::kOne) {
     loop_ = std::make_unique<Loop>(fixture_.clock, limits);
-    port_ = loop_
-                ->listen(
-                    {}, fixture_.service.resp,
-                    [this] { return std::make_unique<RespSession>(fixture_.service, scratch_, 1); },
-                    resp_refusal, tls_.get())
-                ->port;
+    const auto listen = [this] {
+      return loop_
+          ->listen(
+              {}, fixture_.service.resp,
+              [this] { return std::make_unique<RespSession>(fixture_.service, scratch_, 1); },
+              resp_refusal, tls_.get())
+          ->port;
+    };
+    port_ = listen();
+    if (listeners == Listeners::kTwo) other_port_ = listen();
     thread_ = std::thread([this] { loop_->run(); });
   }
   void TearDown() override {
@@ -124,6 +151,7 @@ class TlsLoopTest : public ::testing::Test {
   std::unique_ptr<Loop> loop_;
   std::thread thread_;
   uint16_t port_ = 0;
+  uint16_t other_port_ = 0;
 };
 
 TEST_F(TlsLoopTest, AnswersARequest) {
@@ -185,13 +213,74 @@ TEST_F(TlsLoopTest, ClosesOlderHandshakesForANewOne) {
   std::vector<std::unique_ptr<TlsClient>> unfinished;
   for (int i = 0; i < 20; ++i) {
     unfinished.push_back(std::make_unique<TlsClient>(port_, TlsClient::Begin::kSilent));
-    unfinished.back()->send_raw("\x16");
+    unfinished.back()->send_raw(unfinished.back()->hello());
   }
   TlsClient client(port_);
   ASSERT_TRUE(client.connected());
   client.send("PING\r\n");
   EXPECT_EQ(client.receive(), "+PONG\r\n");
   EXPECT_GE(count(FrontendStat::kEvicted), 17u);  // four fit into half of the memory
+  EXPECT_EQ(count(FrontendStat::kRefusedMemory), 0u);
+}
+
+// Half a message of each stranger took 183 MB.
+TEST_F(TlsLoopTest, KeepsNoMemoryForAMessageThatHasArrivedInPart) {
+  start({.admission = {.bytes = 2 * (kTlsBytes + kTlsPendingBytes)}});  // half of it: one handshake
+  std::vector<std::unique_ptr<TlsClient>> unfinished;
+  for (int i = 0; i < 20; ++i) {
+    unfinished.push_back(std::make_unique<TlsClient>(port_, TlsClient::Begin::kSilent));
+    const std::string hello = unfinished.back()->hello();
+    unfinished.back()->send_raw(hello.substr(0, i % 2 == 0 ? hello.size() / 2 : 1));
+  }
+  TlsClient client(port_);
+  ASSERT_TRUE(client.connected());
+  client.send("PING\r\n");
+  EXPECT_EQ(client.receive(), "+PONG\r\n");
+  EXPECT_EQ(count(FrontendStat::kEvicted), 0u);
+  EXPECT_EQ(count(FrontendStat::kRefusedMemory), 0u);
+}
+
+TEST_F(TlsLoopTest, AcceptsAMessageInAnyPieces) {
+  start();
+  for (const size_t size : {size_t{1}, size_t{4}, size_t{5}, size_t{6}, size_t{100}}) {
+    TlsClient client(port_, TlsClient::Begin::kSilent);
+    const std::string hello = client.hello();
+    for (size_t at = 0; at < hello.size(); at += size) client.send_raw(hello.substr(at, size));
+    ASSERT_TRUE(client.complete()) << size;
+    client.send("PING\r\n");
+    EXPECT_EQ(client.receive(), "+PONG\r\n");
+  }
+}
+
+TEST_F(TlsLoopTest, EndsAHandshakeWhoseClientEndsWithinAMessage) {
+  start();
+  TlsClient client(port_, TlsClient::Begin::kSilent);
+  client.send_raw(client.hello().substr(0, 100));
+  client.shut_down();
+  EXPECT_TRUE(client.is_closed());
+  EXPECT_EQ(count(FrontendStat::kTlsOther), 1u);
+}
+
+// Strangers of each front end had a bound of their own.
+TEST_F(TlsLoopTest, BoundsTheMemoryOfStrangersOfAllFrontEndsTogether) {
+  constexpr size_t kEach = kConnectionBytes + kTlsBytes + kTlsPendingBytes;
+  start({.unauthenticated_bytes = 4 * kEach}, Listeners::kTwo);
+  std::vector<std::unique_ptr<TlsClient>> unfinished;
+  for (const uint16_t port : {port_, other_port_}) {
+    for (int i = 0; i < 10; ++i) {
+      unfinished.push_back(std::make_unique<TlsClient>(port, TlsClient::Begin::kSilent));
+      unfinished.back()->send_raw(unfinished.back()->hello());
+      // Each is closed for a later one, or has an answer.
+      EXPECT_TRUE(unfinished.back()->has_answer());
+    }
+  }
+  EXPECT_GE(count(FrontendStat::kEvicted), 16u);
+  for (const uint16_t port : {port_, other_port_}) {
+    TlsClient client(port);
+    ASSERT_TRUE(client.connected());
+    client.send("PING\r\n");
+    EXPECT_EQ(client.receive(), "+PONG\r\n");
+  }
   EXPECT_EQ(count(FrontendStat::kRefusedMemory), 0u);
 }
 

@@ -3,6 +3,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -16,6 +17,29 @@ namespace {
 constexpr uint8_t kHandshakeRecord = 22;
 
 }  // namespace
+
+bool TlsFirstRecord::has_arrived(int socket) {
+  constexpr int kHeader = 5;
+  constexpr int kMost = kHeader + SSL3_RT_MAX_PLAIN_LENGTH;
+  uint8_t header[kHeader] = {};
+  const ssize_t got = recv(socket, header, sizeof header, MSG_PEEK);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  int size = 0;
+  if (got > 0 && header[0] == kHandshakeRecord && ioctl(socket, FIONREAD, &size) == 0) {
+    const int whole = got < kHeader ? kHeader : kHeader + (header[3] << 8 | header[4]);
+    // A socket that is readable before that has ended, or the system is short of memory.
+    if (size < whole && whole <= kMost && size >= awaited_) {
+      wait_for(socket, awaited_ = whole);
+      return false;
+    }
+  }
+  if (awaited_ > 0) wait_for(socket, 1);
+  return true;
+}
+
+void TlsFirstRecord::wait_for(int socket, int bytes) {
+  setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
 
 // OpenSSL's own socket method would raise SIGPIPE, and it does not bound the calls of recv().
 const bio_method_st* TlsStream::socket_method() {

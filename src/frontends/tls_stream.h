@@ -25,8 +25,22 @@ namespace weir::frontends {
 
 // Memory of OpenSSL 3.0 for a connection, measured: after the handshake, and in addition during the
 // handshake or while a record has arrived in part.
-inline constexpr size_t kTlsBytes = size_t{12} << 10;
-inline constexpr size_t kTlsPendingBytes = size_t{36} << 10;
+inline constexpr size_t kTlsBytes = size_t{16} << 10;
+inline constexpr size_t kTlsPendingBytes = size_t{32} << 10;
+
+// Waits for the first record of a client in the buffers of the system: a client that sends a part
+// of it costs this process no memory.
+class TlsFirstRecord {
+ public:
+  // Called when the socket is readable. True: it has arrived, or never will, or is not TLS; the
+  // stream finds out which. False: the socket becomes readable again when more of it is there.
+  [[nodiscard]] bool has_arrived(int socket);
+
+ private:
+  static void wait_for(int socket, int bytes);
+
+  int awaited_ = 0;  // bytes after which the socket becomes readable; 0: any
+};
 
 // Why a handshake failed.
 enum class TlsFailure : uint8_t {

@@ -21,6 +21,7 @@
 #include "frontends/resp/resp_session.h"
 #include "frontends/service.h"
 #include "platform/entropy.h"
+#include "platform/heap_trim.h"
 #include "platform/open_files.h"
 #include "platform/process_signals.h"
 #include "platform/service_manager.h"
@@ -46,6 +47,7 @@ using frontends::Loop;
 
 constexpr Millis kBeatEvery{250};
 constexpr Millis kLogRefusalsEvery{1000};
+constexpr Millis kTrimEvery{1000};
 
 std::string generated_node() {
   char host[65] = "";
@@ -152,10 +154,13 @@ frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
   const size_t connections = config.max_connections;
   const size_t per_address = config.max_connections_per_address;
   constexpr size_t kMinBytes = size_t{8} << 20;  // a few of the largest requests
+  constexpr size_t kUnauthenticatedBytes = size_t{64} << 20;
+  constexpr size_t kMinUnauthenticated = size_t{1} << 20;
   return {.admission = {.connections = share(connections),
                         .unauthenticated = share(connections - connections / 5),
                         .per_address = share(per_address == 0 ? connections / 2 : per_address),
                         .bytes = std::max(share(config.connection_memory), kMinBytes)},
+          .unauthenticated_bytes = std::max(share(kUnauthenticatedBytes), kMinUnauthenticated),
           .drain_delay = config.drain_delay,
           .drain = config.drain_grace};
 }
@@ -401,6 +406,9 @@ void serve(Config config, const ReloadConfig& reload_config) {
       command_line::print_error("{}\n", line);
     }
   });
+
+  platform::HeapTrim trim;
+  workers[0]->loop.run_every(kTrimEvery, [&] { trim.run_once(); });
 
   CatalogLog catalog_log(catalog);
   workers[0]->loop.run_every(kLogRefusalsEvery, [&] { catalog_log.run_once(); });
