@@ -22,6 +22,8 @@ constexpr Nanos kRenewEvery = BridgeImporter::kLease / 3;
 constexpr Nanos kCheckEvery = std::chrono::hours(1);
 // A store that evicts keys all the time must not have all rows read all the time.
 constexpr Nanos kRenewPause = std::chrono::seconds(60);
+// Of the id of a state; the rest counts.
+constexpr int kIdRandomBits = 32;
 
 }  // namespace
 
@@ -39,6 +41,14 @@ BridgeImporter::BridgeImporter(BridgeIdentity identity, std::shared_ptr<GlobalLe
 
 uint64_t BridgeImporter::random() {
   return base::split_mix(random_) | 1;
+}
+
+// Greater than those that this process knows. So a state that comes back with an old snapshot is not
+// taken for valid again: this process may have applied rows since, which the snapshot lacks. The low
+// half differs between processes.
+uint64_t BridgeImporter::next_id() {
+  const uint64_t last = std::max(seen_id_, invalid_id_) >> kIdRandomBits;
+  return (last + 1) << kIdRandomBits | random() >> kIdRandomBits;
 }
 
 void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition own) {
@@ -201,14 +211,15 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
 // The saved state, or a new one if rows may be missing at the origin: then no position is valid.
 void BridgeImporter::keep_or_renew(Instant now, const std::optional<BridgeState>& saved,
                                    uint64_t evicted) {
-  const bool valid = saved && saved->id != invalid_id_;
+  const bool valid =
+      saved && (invalid_id_ == 0 || saved->id >> kIdRandomBits > invalid_id_ >> kIdRandomBits);
   round_.complete = valid && saved->evicted == evicted;
   round_.follows_eviction = valid && !round_.complete;
   const bool paused = renewed_at_ != MonoTime{} && now.mono - renewed_at_ < kRenewPause;
   if (round_.complete || (valid && paused)) {
     round_.state = *saved;
   } else {
-    round_.state = {.id = random(), .evicted = evicted, .cursors = {}};
+    round_.state = {.id = next_id(), .evicted = evicted, .cursors = {}};
     wanted_.clear();
     restoration_.reset();
     // A store that evicts keys may have evicted the state alone. And until our own rows were read,

@@ -205,6 +205,7 @@ class BridgeImporter {
                     const std::vector<TupleCounts>& tuples);
   void add_rows(Instant now, const std::vector<LedgerRow>& rows, ChangeSet& changes);
   [[nodiscard]] uint64_t random();
+  [[nodiscard]] uint64_t next_id();
 
   const BridgeIdentity identity_;
   const std::shared_ptr<GlobalLedger> ledger_;
@@ -228,7 +229,7 @@ class BridgeImporter {
   bool feed_is_missing_ = false;
   uint64_t state_id_ = 0;  // of the state that this process saved last; 0: none
   uint64_t seen_id_ = 0;   // of the last state that was read; 0: none
-  // The id of a state whose positions are not valid; 0: none.
+  // The positions of the state with this id, and of all earlier ones, are not valid; 0: none.
   uint64_t invalid_id_ = 0;
   bool discards_next_ = false;  // the state that is read next is not valid
   MonoTime renewed_at_{};       // when all positions were last discarded after an eviction

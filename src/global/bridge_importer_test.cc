@@ -268,6 +268,25 @@ TEST_F(BridgeImporterTest, ReadsAllRegionsOnceAfterPositionsWereDiscarded) {
   EXPECT_EQ(saved()->id, renewed);
 }
 
+// A discarded state came back with an old snapshot. The process took what it had read for it since
+// for read, and missed the counts of another region until the hourly check.
+TEST_F(BridgeImporterTest, DiscardsAStateThatComesBackWithAnOldSnapshot) {
+  const auto one = make_process("one");
+  pass(Millis(500), {one.get()});
+  const auto backup = origin_->snapshot();
+  const uint64_t discarded = saved()->id;
+  one->importer->discard_positions();
+  publish_for("north", "a", 10);
+  pass(Millis(500), {one.get()});
+  ASSERT_NE(saved()->id, discarded);
+  origin_->restore(backup);
+  ASSERT_EQ(saved()->id, discarded);
+  one->importer->discard_positions();
+  pass(Millis(500), {one.get()});
+  EXPECT_NE(saved()->id, discarded);
+  EXPECT_EQ(at_origin("north", "a"), 10U);
+}
+
 TEST_F(BridgeImporterTest, DiscardsTheStateThatItReadsNextIfItHasReadNone) {
   publish_for("north", "a", 10);
   const auto one = make_process("one");
