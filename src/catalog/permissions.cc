@@ -117,6 +117,12 @@ Result<PermissionSet> PermissionSet::parse(std::span<const std::string> texts) {
   return set;
 }
 
+bool PermissionSet::may_somewhere(Verb verb) const {
+  return may(verb) || std::ranges::any_of(by_namespace_, [&](const auto& entry) {
+           return (entry.second & bit(verb)) != 0;
+         });
+}
+
 bool PermissionSet::knows(std::string_view namespace_id) const {
   constexpr Verbs kOfKeys =
       bit(Verb::kCreateKey) | bit(Verb::kReadKey) | bit(Verb::kRevokeKey) | bit(Verb::kReadAudit);

@@ -63,6 +63,8 @@ class PermissionSet {
   [[nodiscard]] bool may(Verb verb, std::string_view namespace_id) const {
     return may(verb) || (!by_namespace_.empty() && (verbs_on(namespace_id) & bit(verb)) != 0);
   }
+  // On one namespace at least.
+  [[nodiscard]] bool may_somewhere(Verb verb) const;
   // Whether it has any right on the namespace. Others must not learn that it exists.
   [[nodiscard]] bool knows(std::string_view namespace_id) const;
   // Whether every right of `other` is one of these.

@@ -221,7 +221,7 @@ test('a key of one namespace does not learn of others', async () => {
   assert.equal(known.error.detail.replace('two', 'six'), unknown.error.detail);
   const override = { namespace: 'one', identifier: 'x', limit: 1, duration: kHour };
   assert.equal((await call('ratelimit.setOverride', override, key)).status, 403);
-  assert.deepEqual(await ok('ratelimit.listNamespaces', {}, key), []);
+  assert.equal((await call('ratelimit.listNamespaces', {}, key)).status, 403);
 });
 
 test('workspaces never meet', async () => {

@@ -41,7 +41,6 @@ CatalogReply list_audit(const CatalogCall& call) {
   const auto before = cursor ? position_of(*cursor) : catalog::AuditPosition();
   if (!before) fields.add("cursor", "is \"" + *cursor + "\"", "use the cursor of the last page");
   if (!fields.finish()) return invalid(std::move(problems));
-  if (!call.access.permissions().may(Verb::kReadAudit)) return forbidden(Verb::kReadAudit);
   const FoundWorkspace workspace = find_workspace(call, workspace_id);
   if (workspace.refusal) return *workspace.refusal;
   CatalogReply reply;
@@ -50,7 +49,7 @@ CatalogReply list_audit(const CatalogCall& call) {
 }
 
 constexpr std::array kAuditCalls{
-    CatalogOperation{"/v2/audit.listEntries", &list_audit},
+    CatalogOperation{"/v2/audit.listEntries", Verb::kReadAudit, &list_audit},
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ BodyFields::BodyFields(std::string_view json, BodyProblems& problems)
 BodyFields::~BodyFields() = default;
 
 void BodyFields::add(std::string_view name, std::string_view message, std::string fix) {
-  if (!json_->valid) return;
+  if (!json_->valid || problems_.size() >= kMaxProblems) return;
   problems_.push_back({.location = "body." + std::string(name),
                        .message = std::string(name) + " " + std::string(message),
                        .fix = std::move(fix)});
@@ -79,7 +79,7 @@ std::optional<int64_t> BodyFields::optional_number(std::string_view name, Range 
   int64_t number = 0;
   const bool is_number = element->get_int64().get(number) == simdjson::SUCCESS;
   if (is_number && range.holds(number)) return number;
-  add(name, "is " + simdjson::minify(*element).substr(0, 40), "choose " + range.text());
+  add(name, "is " + std::string(prefix(simdjson::minify(*element), 40)), "choose " + range.text());
   return std::nullopt;
 }
 
@@ -106,16 +106,23 @@ std::vector<std::string> BodyFields::texts(std::string_view name) {
   return texts;
 }
 
+// A field is one that was read, or a problem. So what is compared with is short, and the time for a
+// body is linear.
 bool BodyFields::finish() {
   if (!json_->valid) return false;
+  std::string known;
+  for (const std::string& each : read_) known += (known.empty() ? "" : ", ") + each;
   std::vector<std::string_view> seen;
   for (const auto& [name, value] : json_->object) {
-    if (std::ranges::find(seen, name) != seen.end()) add(name, "is given twice", "give it once");
+    if (problems_.size() >= kMaxProblems) break;
+    if (std::ranges::find(seen, name) != seen.end()) {
+      add(prefix(name, 64), "is given twice", "give it once");
+      continue;
+    }
     seen.push_back(name);
     if (std::ranges::find(read_, name) != read_.end()) continue;
-    std::string known;
-    for (const std::string& each : read_) known += (known.empty() ? "" : ", ") + each;
-    add(name.substr(0, 64), "is not a field of this request", "remove it; the fields are " + known);
+    add(prefix(name, 64), "is not a field of this request",
+        "remove it; the fields are " + known);
   }
   return problems_.empty();
 }

@@ -1,5 +1,5 @@
-// Reads the fields of a JSON object, and collects every problem with its location and its remedy.
-// For bodies that are read seldom; limit_body.h reads those of decisions.
+// Reads the fields of a JSON object, and collects its problems, at most kMaxProblems, each with its
+// location and its remedy. For bodies that are read seldom; limit_body.h reads those of decisions.
 //
 // One thread at a time.
 
@@ -41,7 +41,7 @@ class BodyFields {
     if (!given) return std::nullopt;
     auto value = parse(*given);
     if (!value) {
-      add(name, "is \"" + given->substr(0, 40) + "\"", "choose " + std::string(choices));
+      add(name, "is \"" + std::string(prefix(*given, 40)) + "\"", "choose " + std::string(choices));
     }
     return value;
   }

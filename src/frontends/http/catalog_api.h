@@ -49,9 +49,15 @@ struct CatalogReply {
 
 struct CatalogOperation {
   std::string_view path;
+  std::optional<catalog::Verb> verb;  // nullopt: only the root key may call it
   CatalogReply (*run)(const CatalogCall& call);
 };
 [[nodiscard]] std::span<const CatalogOperation> catalog_operations();
+
+// The refusal of a key that may not call the operation on any target. Before the body is read, so
+// that nobody without a right can make the server read it.
+[[nodiscard]] std::optional<CatalogReply> refusal_of(const CatalogOperation& operation,
+                                                     const Access& access);
 
 // Completes the reply to a call that read the audit log.
 void complete(const std::vector<catalog::AuditEntry>& entries, CatalogReply& reply);

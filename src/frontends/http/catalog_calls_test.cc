@@ -182,6 +182,47 @@ TEST_F(CatalogCalls, CreateNoMoreNamespacesThanAWorkspaceMayHave) {
               StartsWith("HTTP/1.1 200"));
 }
 
+// Each field was compared with all before it, and each was a problem of the answer: 16 MB for 1 MB.
+TEST_F(CatalogCalls, StopAtTwentyProblemsOfABody) {
+  const auto problems_in = [](const std::string& answer) {
+    size_t count = 0;
+    for (size_t at = answer.find("\"location\""); at != std::string::npos; ++count) {
+      at = answer.find("\"location\"", at + 1);
+    }
+    return count;
+  };
+  std::string unknown = R"({"namespace":"n")";
+  for (int i = 0; i < 40'000; ++i) unknown += ",\"f" + std::to_string(i) + "\":1";
+  std::string repeated = R"({"name":"n")";
+  for (int i = 0; i < 40'000; ++i) repeated += R"(,"name":"n")";
+  const std::string name(1000, 'x');
+  std::string long_names = "{\"a\":1";
+  for (int i = 0; i < 500; ++i) long_names += ",\"" + name + "\":1";
+  for (const auto& [operation, body] :
+       {std::pair{"ratelimit.setOverride", unknown + "}"},
+        {"ratelimit.createNamespace", repeated + "}"},
+        {"keys.createKey", long_names + "}"}}) {
+    const std::string answer = call(operation, body);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 400"));
+    EXPECT_EQ(problems_in(answer), kMaxProblems) << operation;
+    EXPECT_LT(answer.size(), 8000) << operation;
+  }
+}
+
+TEST_F(CatalogCalls, RefuseAKeyWithoutTheRightBeforeTheBodyArrives) {
+  const catalog::NewKey powerless =
+      make_key({.workspace = catalog::kDefaultWorkspace, .name = "k", .permissions = {}});
+  for (const CatalogOperation& each : catalog_operations()) {
+    HttpSession fresh{fixture.service, scratch};
+    TestConnection client{fixture, fresh};
+    const std::string answer =
+        client.send("POST " + std::string(each.path) + " HTTP/1.1\r\nHost: h\r\nAuthorization: " +
+                    "Bearer " + powerless.secret + "\r\nContent-Length: 1000000\r\n\r\n");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 403")) << each.path;
+    EXPECT_EQ(client.next, Next::kClose) << "its body is not worth reading";
+  }
+}
+
 TEST_F(CatalogCalls, KeepABoundedNumberOfResets) {
   const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
   std::vector<catalog::CatalogWrite> writes{catalog::set_namespace(author, ns, "namespace.create")};

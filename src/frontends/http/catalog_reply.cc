@@ -21,6 +21,15 @@ CatalogReply forbidden(catalog::Verb verb, std::string_view target) {
                 "the key lacks the permission " + catalog::permission_for(verb, target));
 }
 
+std::optional<CatalogReply> refusal_of(const CatalogOperation& operation, const Access& access) {
+  if (!operation.verb) {
+    if (access.is_root()) return std::nullopt;
+    return failed(HttpError::kForbidden, "only the root key may use workspaces");
+  }
+  if (access.permissions().may_somewhere(*operation.verb)) return std::nullopt;
+  return forbidden(*operation.verb);
+}
+
 catalog::Author author_of(const CatalogCall& call) {
   return {.actor = call.access.actor(), .now = call.now};
 }

@@ -185,6 +185,12 @@ const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
   }
   // A request that waits for a store was authenticated before.
   if (requires_key(*route) && pending_ == nullptr && !authenticate(head)) return nullptr;
+  if (route == &kCatalogRoute && pending_ == nullptr) {
+    if (const auto refusal = refusal_of(*operation_, access_)) {
+      finish(*refusal);
+      return nullptr;
+    }
+  }
   if (route->needs == Needs::kBody) return route;
   (this->*route->serve)({});
   return nullptr;

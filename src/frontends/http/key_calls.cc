@@ -51,7 +51,6 @@ CatalogReply create_key(const CatalogCall& call) {
     fields.add("expires", "is in the past", "give the Unix time in ms");
   }
   if (!fields.finish()) return invalid(std::move(problems));
-  if (!call.access.permissions().may(Verb::kCreateKey)) return forbidden(Verb::kCreateKey);
   if (!call.access.permissions().covers(*rights)) {
     return failed(HttpError::kForbidden,
                   "a key cannot create a key with permissions that it does not have");
@@ -103,7 +102,6 @@ CatalogReply list_keys(const CatalogCall& call) {
   const int64_t most = fields.optional_number("limit", kPageRange).value_or(kDefaultPage);
   const auto workspace_id = fields.optional_text("workspaceId");
   if (!fields.finish()) return invalid(std::move(problems));
-  if (!call.access.permissions().may(Verb::kReadKey)) return forbidden(Verb::kReadKey);
   const FoundWorkspace workspace = find_workspace(call, workspace_id);
   if (workspace.refusal) return *workspace.refusal;
   std::vector<const catalog::Key*> all;
@@ -136,7 +134,6 @@ CatalogReply rotate_key(const CatalogCall& call) {
   const std::string id = fields.text("keyId");
   const int64_t grace = fields.optional_number("grace", {0, kMaxDuration.count()}).value_or(0);
   if (!fields.finish()) return invalid(std::move(problems));
-  if (!call.access.permissions().may(Verb::kCreateKey)) return forbidden(Verb::kCreateKey);
   const FoundKey found = find_key(call, Verb::kRevokeKey, id);
   if (found.refusal) return *found.refusal;
   if (!call.access.permissions().covers(found.key->permissions)) {
@@ -158,11 +155,11 @@ CatalogReply rotate_key(const CatalogCall& call) {
 }
 
 constexpr std::array kKeyCalls{
-    CatalogOperation{"/v2/keys.createKey", &create_key},
-    CatalogOperation{"/v2/keys.getKey", &get_key},
-    CatalogOperation{"/v2/keys.listKeys", &list_keys},
-    CatalogOperation{"/v2/keys.revokeKey", &revoke_key},
-    CatalogOperation{"/v2/keys.rotateKey", &rotate_key},
+    CatalogOperation{"/v2/keys.createKey", Verb::kCreateKey, &create_key},
+    CatalogOperation{"/v2/keys.getKey", Verb::kReadKey, &get_key},
+    CatalogOperation{"/v2/keys.listKeys", Verb::kReadKey, &list_keys},
+    CatalogOperation{"/v2/keys.revokeKey", Verb::kRevokeKey, &revoke_key},
+    CatalogOperation{"/v2/keys.rotateKey", Verb::kCreateKey, &rotate_key},
 };
 
 }  // namespace

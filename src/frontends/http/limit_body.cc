@@ -21,8 +21,6 @@ struct LimitBodyReader::Json {
 
 namespace {
 
-constexpr size_t kMaxProblems = 20;
-
 enum Field : unsigned {
   kNamespace,
   kIdentifier,
@@ -38,13 +36,6 @@ constexpr std::string_view kNames[kFields] = {"namespace", "identifier", "limit"
                                               "cost",      "algorithm",  "burst", "consistency"};
 // A namespace may have a limit and a duration of its own.
 constexpr unsigned kRequired = 1u << kNamespace | 1u << kIdentifier;
-
-// The start of a UTF-8 text: at most `most` bytes, and no partial character.
-std::string_view prefix(std::string_view text, size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (text[limit] & 0xC0) == 0x80) --limit;
-  return text.substr(0, limit);
-}
 
 // A value as it was written, cut after 40 bytes.
 std::string_view as_written(std::string_view token) {
@@ -213,6 +204,12 @@ void wrong_type(const char* expected, BodyProblems& problems) {
 }
 
 }  // namespace
+
+std::string_view prefix(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (text[limit] & 0xC0) == 0x80) --limit;
+  return text.substr(0, limit);
+}
 
 LimitBodyReader::LimitBodyReader() : json_(std::make_unique<Json>()) {}
 LimitBodyReader::~LimitBodyReader() = default;

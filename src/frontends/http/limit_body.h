@@ -25,6 +25,12 @@ struct BodyProblem {
 
 using BodyProblems = std::vector<BodyProblem>;
 
+// No body has more problems: what is behind them is not read.
+inline constexpr size_t kMaxProblems = 20;
+
+// The start of a UTF-8 text for a message: at most `limit` bytes, and no partial character.
+[[nodiscard]] std::string_view prefix(std::string_view text, size_t limit);
+
 class LimitBodyReader {
  public:
   LimitBodyReader();

@@ -149,11 +149,11 @@ CatalogReply delete_namespace(const CatalogCall& call) {
 }
 
 constexpr std::array kNamespaceCalls{
-    CatalogOperation{"/v2/ratelimit.createNamespace", &create_namespace},
-    CatalogOperation{"/v2/ratelimit.updateNamespace", &update_namespace},
-    CatalogOperation{"/v2/ratelimit.getNamespace", &get_namespace},
-    CatalogOperation{"/v2/ratelimit.listNamespaces", &list_namespaces},
-    CatalogOperation{"/v2/ratelimit.deleteNamespace", &delete_namespace},
+    CatalogOperation{"/v2/ratelimit.createNamespace", Verb::kCreateNamespace, &create_namespace},
+    CatalogOperation{"/v2/ratelimit.updateNamespace", Verb::kUpdateNamespace, &update_namespace},
+    CatalogOperation{"/v2/ratelimit.getNamespace", Verb::kReadNamespace, &get_namespace},
+    CatalogOperation{"/v2/ratelimit.listNamespaces", Verb::kReadNamespace, &list_namespaces},
+    CatalogOperation{"/v2/ratelimit.deleteNamespace", Verb::kDeleteNamespace, &delete_namespace},
 };
 
 }  // namespace

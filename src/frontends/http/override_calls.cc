@@ -150,11 +150,11 @@ CatalogReply reset(const CatalogCall& call) {
 }
 
 constexpr std::array kOverrideCalls{
-    CatalogOperation{"/v2/ratelimit.setOverride", &set_override},
-    CatalogOperation{"/v2/ratelimit.getOverride", &get_override},
-    CatalogOperation{"/v2/ratelimit.listOverrides", &list_overrides},
-    CatalogOperation{"/v2/ratelimit.deleteOverride", &delete_override},
-    CatalogOperation{"/v2/ratelimit.reset", &reset},
+    CatalogOperation{"/v2/ratelimit.setOverride", Verb::kSetOverride, &set_override},
+    CatalogOperation{"/v2/ratelimit.getOverride", Verb::kReadOverride, &get_override},
+    CatalogOperation{"/v2/ratelimit.listOverrides", Verb::kReadOverride, &list_overrides},
+    CatalogOperation{"/v2/ratelimit.deleteOverride", Verb::kDeleteOverride, &delete_override},
+    CatalogOperation{"/v2/ratelimit.reset", Verb::kReset, &reset},
 };
 
 }  // namespace
