@@ -10,13 +10,13 @@ using weir::fuzz::must_equal;
 
 namespace {
 
-struct Client {
+struct QueuingClient {
   Fixture fixture{};
   RespScratch& scratch;
   RespSession session{fixture.service, scratch, 1};
   TestConnection line{fixture, session};
 
-  Client(RespScratch& used) : scratch(used) {
+  QueuingClient(RespScratch& used) : scratch(used) {
     session.set_local_address([] { return Address{.host = "127.0.0.1", .port = 7071}; });
   }
 };
@@ -49,15 +49,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pipeline += request;
     queued += "+QUEUED\r\n";
   }
-  Client plain(scratch);
+  QueuingClient plain(scratch);
   const std::string answers = plain.line.send(pipeline);
   must(plain.line.next == Next::kRead, "no queued command closes the connection");
-  Client wrapped(scratch);
+  QueuingClient wrapped(scratch);
   must_equal(queued + "*" + std::to_string(requests.size()) + "\r\n" + answers + "+PONG\r\n",
              wrapped.line.send("MULTI\r\n" + pipeline + "EXEC\r\nPING\r\n"),
              "a transaction is answered as a pipeline");
   // A discarded transaction has no effect.
-  Client discarded(scratch);
+  QueuingClient discarded(scratch);
   must_equal(queued + "+OK\r\n", discarded.line.send("MULTI\r\n" + pipeline + "DISCARD\r\n"),
              "commands are queued");
   const auto stats = discarded.fixture.limiter.stats();

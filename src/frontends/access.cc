@@ -1,6 +1,16 @@
 #include "frontends/access.h"
 
+#include <functional>
+
 namespace weir::frontends {
+
+Client Access::client() const {
+  if (is_root()) return {.trust = Trust::kRoot};
+  const std::hash<std::string_view> number_of;
+  return {.trust = Trust::kAuthenticated,
+          .key = number_of(key_->record.id),
+          .workspace = number_of(key_->record.workspace)};
+}
 
 KeyState Access::look_up(const catalog::Catalog& catalog, CatalogReader& reader) {
   static const catalog::PermissionSet all = catalog::PermissionSet::all();

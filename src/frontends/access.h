@@ -15,6 +15,7 @@
 
 #include "catalog/catalog.h"
 #include "catalog/permissions.h"
+#include "frontends/session.h"
 #include "rules/root_keys.h"
 #include "weir/time.h"
 
@@ -75,6 +76,7 @@ class Access {
   // Of the tuples.
   [[nodiscard]] std::string_view tuple_workspace() const { return tuple_workspace_; }
   [[nodiscard]] const catalog::PermissionSet& permissions() const { return *permissions_; }
+  [[nodiscard]] Client client() const;
   // For the audit log: the id of the key, or "root".
   [[nodiscard]] std::string_view actor() const {
     return key_ == nullptr ? std::string_view("root") : std::string_view(key_->record.id);

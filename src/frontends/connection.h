@@ -27,6 +27,7 @@ namespace weir::frontends {
 
 inline constexpr size_t kMinRead = 4096;
 inline constexpr size_t kMaxRead = 64 << 10;
+inline constexpr size_t kMinAnswer = 4096;  // the first size of a buffer
 // Empty buffers are freed after this time, or at once when memory is low.
 inline constexpr Nanos kBufferIdle = std::chrono::milliseconds(1000);
 inline constexpr size_t kKeptWhenLow = 4096;  // bytes
@@ -98,6 +99,7 @@ class Loop::Connection final : public AdmissionEntry,
       return close();
     }
     if (!busy && now - last_active_ > kBufferIdle) release_buffers(0);
+    if (!busy && now - last_active_ > loop_.limits.protected_idle) admission().set_idle(*this);
     if (loop_.draining && !loop_.listening) check_drain(now, busy);
   }
 
@@ -176,7 +178,8 @@ class Loop::Connection final : public AdmissionEntry,
         tls_pending_ = true;
         return;
       }
-      if (!reserve_for_handshake()) {
+      admission().touch(*this);
+      if (!reserve(kTlsBytes + kTlsPendingBytes)) {
         listener_.metrics.stats.add(FrontendStat::kRefusedMemory);
         return close();
       }
@@ -196,17 +199,17 @@ class Loop::Connection final : public AdmissionEntry,
     update_accounting();
   }
 
-  // If there is no memory for a handshake, closes unauthenticated connections that hold some, the
-  // oldest first.
-  [[nodiscard]] bool reserve_for_handshake() {
-    admission().touch(*this);
-    while (!admission().may_hold(*this, kTlsBytes + kTlsPendingBytes)) {
-      AdmissionEntry* const oldest = admission().oldest_with_bytes();
-      if (oldest == nullptr) return false;
+  // Whether the connection may hold so many bytes. For an unauthenticated one, closes others that
+  // hold bytes, the oldest first: so unfinished requests of strangers lock out nobody.
+  [[nodiscard]] bool reserve(size_t bytes) {
+    while (!admission().may_hold(*this, bytes)) {
+      AdmissionEntry* const oldest =
+          trust() == Trust::kUnauthenticated ? admission().oldest_with_bytes() : nullptr;
+      if (oldest == nullptr || oldest == this) return false;
       listener_.metrics.stats.add(FrontendStat::kEvicted);
       static_cast<Connection*>(oldest)->close();
     }
-    return make_room(kTlsBytes + kTlsPendingBytes);
+    return make_room(bytes);
   }
 
   // Whether this connection may hold this many bytes beside those of all other unauthenticated
@@ -241,10 +244,8 @@ class Loop::Connection final : public AdmissionEntry,
     const size_t size = std::min(read_size_, fits);
     if (size == 0) return close();
     if (const size_t grown = in_.capacity_with(size); grown != in_.capacity()) {
-      const size_t held = grown + out_.capacity() + tls_bytes();
-      if (!admission().may_hold(*this, held) || !make_room(held)) {
-        return refuse(Refusal::kMemory);
-      }
+      const size_t answer = std::max(out_.capacity(), kMinAnswer);
+      if (!reserve(grown + answer + tls_bytes())) return refuse(Refusal::kMemory);
     }
     std::span<char> space = in_.prepare(size);
     space = space.first(std::min(space.size(), fits));
@@ -312,10 +313,10 @@ class Loop::Connection final : public AdmissionEntry,
     return in_.capacity() + out_.capacity() + session_->buffered_bytes() + tls_bytes();
   }
 
-  // Reports the bytes held and the trust of the client to the admission.
+  // Reports the bytes held and the client to the admission.
   void update_accounting() {
     if (closed_ || !session_) return;
-    if (session_->trust() != trust()) admission().promote(*this, session_->trust());
+    if (session_->client() != client()) admission().promote(*this, session_->client());
     if (admission().is_memory_low()) release_buffers(kKeptWhenLow);
     const size_t held = held_bytes();
     if (held == bytes()) return;

@@ -56,7 +56,7 @@ void Loop::Core::accept(Listener& listener, int limit) {
         accept4(listener.acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &size,
                 SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
-      if (evict_unauthenticated()) continue;
+      if (evict_one()) continue;
       // They stay in the kernel's queue until a connection closes.
       auto later = std::make_shared<asio::steady_timer>(io, kTick);
       later->async_wait([this, &listener, later](const error_code& cancelled) {
@@ -80,9 +80,9 @@ void Loop::Core::admit(Listener& listener, int socket, const sockaddr_storage& f
     static_cast<Connection*>(oldest)->close();
   }
   while (const auto reason = listener.admission.refusal(peer)) {
-    if (AdmissionEntry* const oldest = listener.admission.oldest_unauthenticated(*reason, peer)) {
+    if (AdmissionEntry* const least = listener.admission.to_evict(*reason, peer)) {
       listener.metrics.stats.add(FrontendStat::kEvicted);
-      static_cast<Connection*>(oldest)->close();
+      static_cast<Connection*>(least)->close();
       continue;
     }
     listener.metrics.add_from(stat_of(*reason), peer);
@@ -115,12 +115,12 @@ AdmissionEntry* Loop::Core::to_evict_for_bytes(Listener*& of) {
   return holder != nullptr ? holder : of->admission.oldest_unauthenticated();
 }
 
-bool Loop::Core::evict_unauthenticated() {
+bool Loop::Core::evict_one() {
   for (Listener& listener : listeners) {
-    AdmissionEntry* const oldest = listener.admission.oldest_unauthenticated();
-    if (oldest == nullptr) continue;
+    AdmissionEntry* const least = listener.admission.to_evict();
+    if (least == nullptr) continue;
     listener.metrics.stats.add(FrontendStat::kEvicted);
-    static_cast<Connection*>(oldest)->close();
+    static_cast<Connection*>(least)->close();
     closed.clear();  // closes its descriptor now
     return true;
   }

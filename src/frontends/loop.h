@@ -40,6 +40,10 @@ struct LoopLimits {
   Millis request{10'000};
   // Between two requests.
   Millis idle{300'000};
+  // An idle connection of a client with a key is not closed for others for this long. Shorter:
+  // clients that pause connect again when there are too many. Longer: a key keeps places that it
+  // does not use.
+  Millis protected_idle{1'000};
   // Delay of the response to a wrong key, rounded up to a quarter of a second.
   Millis wrong_key_delay{1'000};
   // A graceful drain accepts connections for this long.

@@ -256,7 +256,7 @@ class Connections {
 constexpr std::string_view kTooMany = "-ERR max number of clients reached\r\n";
 
 TEST_F(LoopTest, RefusesConnectionsAboveTheMaximumWithAReason) {
-  start({.admission = {.connections = 1}});
+  start({.admission = {.connections = 1}, .protected_idle = Millis(3'600'000)});
   Connections resp(resp_port_, "PING\r\n");
   int served = 0;
   for (int i = 0; i < 10; ++i) {
@@ -297,6 +297,35 @@ TEST_F(LoopTest, EvictsIdleConnectionsForNewClients) {
   while (evicted() <= 80 && system_clock().now().mono < deadline) std::this_thread::yield();
   EXPECT_GT(evicted(), 80u);
   EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kRefused), 0u);
+}
+
+TEST_F(LoopTest, ServesNewClientsWhileOthersHoldAllPlaces) {
+  start({.admission = {.connections = 10}});
+  Connections resp(resp_port_, "PING\r\n");
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(resp.open(), "+PONG\r\n") << i;
+  EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kRefused), 0u);
+  EXPECT_GE(service_.resp.stats.total(telemetry::FrontendStat::kEvicted), 40u);
+}
+
+// Heads that never ended took the bytes of all strangers, and health checks were refused.
+TEST_F(LoopTest, ServesNewClientsWhileStrangersHoldAllTheirBytes) {
+  using telemetry::FrontendStat;
+  start({.admission = {.bytes = 400'000}, .request = Millis(600'000)});
+  std::vector<std::unique_ptr<SocketClient>> strangers;
+  for (int i = 0; i < 60; ++i) {
+    strangers.push_back(std::make_unique<SocketClient>(http_port_));
+    strangers.back()->send("GET /healthz HTTP/1.1\r\nX: " + std::string(12'000, 'x'));
+  }
+  const auto without_room = [&] {
+    return service_.http.stats.total(FrontendStat::kEvicted) +
+           service_.http.stats.total(FrontendStat::kRefusedMemory);
+  };
+  while (without_room() < 10) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) {
+    SocketClient http(http_port_);
+    http.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(http.read_lines(1).substr(0, 15), "HTTP/1.1 200 OK") << i;
+  }
 }
 
 TEST_F(LoopTest, RefusesConnectionsOfOneAddressAboveItsMaximum) {

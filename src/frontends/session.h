@@ -31,6 +31,16 @@ enum class Trust : uint8_t {
   kUnauthenticated,  // no valid key yet, and no request served that needs none
   kServed,           // served where no key is required
   kAuthenticated,    // has sent a valid key
+  kRoot,             // has sent the root key
+};
+
+// Who the client of a connection is. Numbers of its key and of that key's workspace; of no key and
+// of the root key they are 0.
+struct Client {
+  Trust trust = Trust::kUnauthenticated;
+  uint64_t key = 0;
+  uint64_t workspace = 0;
+  friend bool operator==(const Client&, const Client&) = default;
 };
 
 // Request bytes that a connection may buffer: more than the largest head, body and chunk overhead.
@@ -69,7 +79,8 @@ class Session {
 
   // Bytes that it buffers besides `in` and `out`.
   [[nodiscard]] virtual size_t buffered_bytes() const { return 0; }
-  [[nodiscard]] Trust trust() const { return trust_; }
+  [[nodiscard]] const Client& client() const { return client_; }
+  [[nodiscard]] Trust trust() const { return client_.trust; }
   // The limit of bytes in `in`. A process() that consumes nothing of so many returns kClose.
   [[nodiscard]] size_t max_unread() const { return max_unread_; }
 
@@ -87,7 +98,7 @@ class Session {
   std::shared_ptr<const Task> wake_;
   uint64_t peer_ = 0;
   std::optional<IpAddress> peer_address_{};
-  Trust trust_ = Trust::kUnauthenticated;
+  Client client_{};
   size_t max_unread_ = kMaxUnread;
   size_t max_unsent_ = kMaxUnsent;
 

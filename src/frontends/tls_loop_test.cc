@@ -209,7 +209,7 @@ TEST_F(TlsLoopTest, RefusesAHandshakeWithoutMemory) {
 }
 
 TEST_F(TlsLoopTest, ClosesOlderHandshakesForANewOne) {
-  start({.admission = {.bytes = 8 * (kTlsBytes + kTlsPendingBytes)}});
+  start({.admission = {.bytes = 16 * (kTlsBytes + kTlsPendingBytes)}});
   std::vector<std::unique_ptr<TlsClient>> unfinished;
   for (int i = 0; i < 20; ++i) {
     unfinished.push_back(std::make_unique<TlsClient>(port_, TlsClient::Begin::kSilent));
@@ -219,7 +219,7 @@ TEST_F(TlsLoopTest, ClosesOlderHandshakesForANewOne) {
   ASSERT_TRUE(client.connected());
   client.send("PING\r\n");
   EXPECT_EQ(client.receive(), "+PONG\r\n");
-  EXPECT_GE(count(FrontendStat::kEvicted), 17u);  // four fit into half of the memory
+  EXPECT_GE(count(FrontendStat::kEvicted), 17u);  // four fit into a quarter of the memory
   EXPECT_EQ(count(FrontendStat::kRefusedMemory), 0u);
 }
 

@@ -29,7 +29,7 @@ enum class FrontendStat : uint8_t {
   kRefused,         // connections beyond the maximum
   kRefusedAddress,  // connections beyond the maximum of one address
   kRefusedMemory,   // connections closed because all buffers together reached their memory limit
-  kEvicted,         // unauthenticated connections closed in favour of others
+  kEvicted,         // idle or unauthenticated connections closed in favour of others
   kTimedOut,        // connections closed because they were idle or slow
   kRequests,
   kBad,             // requests that were malformed or not allowed

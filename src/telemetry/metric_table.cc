@@ -26,7 +26,7 @@ constexpr MetricInfo kTable[] = {
      "reached.",
      "FrontendStat::kRefused, kRefusedAddress, kRefusedMemory"},
     {kConnectionsEvicted, kFrontend, kCounter, "weir_connections_evicted_total", "connections",
-     "frontend", "Unauthenticated idle connections closed in favour of new ones.",
+     "frontend", "Idle or unauthenticated connections closed in favour of new ones.",
      "FrontendStat::kEvicted"},
     {kAuthFailures, kFrontend, kCounter, "weir_auth_failures_total", "requests", "frontend, reason",
      "Requests refused because the key was missing, malformed or wrong.",

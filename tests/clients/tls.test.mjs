@@ -418,10 +418,15 @@ test('strangers of all front ends together hold 64 MiB, which are returned', { s
   await flooded.stop();
 });
 
-test('connections above the maximum are closed', async () => {
+test('connections above the maximum, all of the root key, are closed', async () => {
   const small = await start(['--max-connections', '10', '--max-connections-per-address', '10', '--threads', '1']);
   const served = [];
-  for (let i = 0; i < 10; ++i) served.push(await pings(small.respsPort));
+  for (let i = 0; i < 10; ++i) {
+    const wire = await pings(small.respsPort);
+    await wire.send(command('AUTH', kRootKey));
+    assert.equal(await wire.reply(), 'OK');
+    served.push(wire);
+  }
   await assert.rejects(new Promise((resolve, reject) => {
     tls.connect({ port: small.respsPort, host: '127.0.0.1', ca: pem('ca') }, resolve).on('error', reject);
   }));

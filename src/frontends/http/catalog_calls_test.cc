@@ -209,6 +209,30 @@ TEST_F(CatalogCalls, StopAtTwentyProblemsOfABody) {
   }
 }
 
+// The loop gives each key and each workspace its share of connections and bytes.
+TEST_F(CatalogCalls, ShowTheKeyThatWasSentLast) {
+  const auto key_of = [&](const std::string& workspace) {
+    return make_key({.workspace = workspace, .name = "k", .permissions = {"ratelimit.*.*"}}).secret;
+  };
+  const catalog::CatalogWrite workspace = catalog::create_workspace(author, "other", 7);
+  write({workspace});
+  const std::string own = std::string(catalog::kDefaultWorkspace);
+  const auto client_of = [&](const std::string& key) {
+    EXPECT_THAT(call("ratelimit.listNamespaces", "{}", key), StartsWith("HTTP/1.1 200"));
+    return session.client();
+  };
+  const std::string key = key_of(own);
+  const Client first = client_of(key);
+  const Client second = client_of(key_of(own));
+  const Client third = client_of(key_of(workspace.row.id));
+  EXPECT_EQ(first.trust, Trust::kAuthenticated);
+  EXPECT_NE(first.key, second.key);
+  EXPECT_EQ(first.workspace, second.workspace);
+  EXPECT_NE(first.workspace, third.workspace);
+  EXPECT_EQ(client_of(std::string(kKey)), Client{.trust = Trust::kRoot});
+  EXPECT_EQ(client_of(key), first);
+}
+
 TEST_F(CatalogCalls, RefuseAKeyWithoutTheRightBeforeTheBodyArrives) {
   const catalog::NewKey powerless =
       make_key({.workspace = catalog::kDefaultWorkspace, .name = "k", .permissions = {}});

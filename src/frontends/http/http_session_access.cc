@@ -52,7 +52,7 @@ bool HttpSession::authenticate(const HttpHead& head) {
   }
   if (!known) {
     accepted_ = given;
-    trust_ = Trust::kAuthenticated;
+    client_ = access_.client();
     set_buffers(Buffers::kFull);
   }
   return true;

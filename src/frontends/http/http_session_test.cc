@@ -272,7 +272,7 @@ TEST(HttpSession, RaisesItsBufferLimitAfterAValidKey) {
   const std::string request = limit();
   client.send(request.substr(0, request.size() - 1));  // the head has arrived
   EXPECT_EQ(client.session.max_unread(), kMaxUnread);
-  EXPECT_EQ(client.session.trust(), Trust::kAuthenticated);
+  EXPECT_EQ(client.session.trust(), Trust::kRoot);
 }
 
 TEST(HttpSession, RefusesAHeadAboveTheUnauthenticatedLimit) {

@@ -25,7 +25,7 @@ struct BodyProblem {
 
 using BodyProblems = std::vector<BodyProblem>;
 
-// No body has more problems: what is behind them is not read.
+// The most problems that are named of a body.
 inline constexpr size_t kMaxProblems = 20;
 
 // The start of a UTF-8 text for a message: at most `limit` bytes, and no partial character.

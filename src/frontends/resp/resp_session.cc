@@ -121,9 +121,9 @@ Next RespSession::process_all(Instant now, Bytes& in, Bytes& out) {
   }
   if (next == Next::kRead && !decide(now, out)) next = Next::kWait;
   in.consume(at);
-  if (any && trust_ == Trust::kUnauthenticated &&
+  if (any && trust() == Trust::kUnauthenticated &&
       service_.resp_key_policy == KeyPolicy::kNotRequired) {
-    trust_ = Trust::kServed;
+    client_.trust = Trust::kServed;
   }
   return next;
 }
@@ -238,6 +238,7 @@ KeyState RespSession::accept_key(std::string_view key, Instant now) {
   const KeyState state = access.refresh(service_.catalog, scratch_.catalog, now.wall);
   if (state != KeyState::kValid) return state;
   access_ = access;
+  client_ = access.client();
   return key_state_ = state;
 }
 

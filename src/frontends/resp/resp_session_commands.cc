@@ -14,7 +14,6 @@ using telemetry::FrontendStat;
 
 void RespSession::set_authenticated(bool authenticated) {
   authenticated_ = authenticated;
-  if (authenticated) trust_ = Trust::kAuthenticated;
   const bool full = authenticated || service_.resp_key_policy == KeyPolicy::kNotRequired;
   set_buffers(full ? Buffers::kFull : Buffers::kUnauthenticated);
 }

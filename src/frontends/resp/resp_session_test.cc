@@ -352,7 +352,7 @@ TEST(RespSession, LimitsTheBuffersOfAnUnauthenticatedClient) {
   EXPECT_EQ(key.send(encoded({"AUTH", std::string(kKey)}) + encoded({"ECHO", word})),
             "+OK\r\n$60000\r\n" + word + "\r\n");
   EXPECT_EQ(other.max_unread(), kMaxUnread);
-  EXPECT_EQ(other.trust(), Trust::kAuthenticated);
+  EXPECT_EQ(other.trust(), Trust::kRoot);
   key.send(encoded({"RESET"}));
   EXPECT_EQ(other.max_unread(), kMaxUnauthenticatedBytes);
 }
