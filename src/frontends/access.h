@@ -69,6 +69,8 @@ class Access {
     return look_up(catalog, reader);
   }
 
+  // Of the key that it became last; none: it needs no key.
+  [[nodiscard]] const std::optional<rules::KeyHash>& hash() const { return hash_; }
   // The time of the last refresh().
   [[nodiscard]] WallTime now() const { return now_; }
   [[nodiscard]] bool is_root() const { return !hash_ || roots_ != nullptr; }

@@ -77,7 +77,8 @@ class Gateway {
     this.name = name;
   }
 
-  async start(weirPort, applicationPort) {
+  // `ready`: the status of an answer once it listens; null: any.
+  async start(weirPort, applicationPort, { key = kRootKey, ready = 200 } = {}) {
     this.port = await freePort();
     const lua = await freePort();
     const folder = temporaryFolder();
@@ -87,7 +88,9 @@ class Gateway {
         .replaceAll('127.0.0.1:9000', `127.0.0.1:${applicationPort}`)
         .replaceAll(/:808[013]\b/g, `:${this.port}`)
         .replaceAll(':8082', `:${lua}`)
-        .replaceAll(kKeyOfExamples, kRootKey)
+        .replaceAll(kKeyOfExamples, key)
+        // For a busy machine; less than the delay of a wrong key.
+        .replaceAll(/(timeout[ a-z]* )[15]00ms/g, '$1900ms')
         .replaceAll(kHasIpv6 ? /^$/g : /^.*\[::1\].*$/gm, '');
     if (this.name === 'nginx') {
       writeFileSync(join(folder, 'nginx.conf'), edit(example('nginx.conf')));
@@ -98,16 +101,16 @@ class Gateway {
       const file = join(folder, 'Caddyfile');
       writeFileSync(file, edit(example('Caddyfile').replace(kHasIpv6 ? '' : ' [::1]', '')));
       // It keeps files in its home.
-      const env = { WEIR_KEY: kRootKey, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+      const env = { WEIR_KEY: key, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
       this.#spawn('caddy', ['run', '--config', file], env);
     } else {
       writeFileSync(join(folder, 'haproxy.cfg'), edit(example('haproxy.cfg')));
       writeFileSync(join(folder, 'weir.lua'), edit(example('weir.lua')));
-      this.#spawn('haproxy', ['-f', join(folder, 'haproxy.cfg')], { WEIR_KEY: kRootKey });
+      this.#spawn('haproxy', ['-f', join(folder, 'haproxy.cfg')], { WEIR_KEY: key });
     }
     await until(`${this.name} to listen`, async () => {
       assert.equal(this.child.exitCode, null, this.log);
-      return ask(this.port, { path: '/ready' }).then((answer) => answer.status === 200, () => false);
+      return ask(this.port, { path: '/ready' }).then((answer) => ready === null || answer.status === ready, () => false);
     });
     return this;
   }
@@ -136,7 +139,12 @@ function rulesFile(folder) {
   return file;
 }
 
-for (const [name, whileDown] of [['nginx', 200], ['haproxy', 503], ['caddy', 502]]) {
+// What the client gets while Weir is down, while it is slow, and while it refuses the gateway.
+for (const [name, whileDown, whileSlow, refused] of [
+  ['nginx', 200, 200, 500],
+  ['haproxy', 503, 503, 503],
+  ['caddy', 502, 504, 503],
+]) {
   describe(`${name} with the file in examples/`, () => {
     const folder = temporaryFolder();
     const file = rulesFile(folder);
@@ -254,6 +262,80 @@ for (const [name, whileDown] of [['nginx', 200], ['haproxy', 503], ['caddy', 502
       assert.ok(answered > 100, stdout);
       assert.equal(Number(stdout.match(/Non-2xx or 3xx responses: (\d+)/)[1]), answered - 100);
       assert.equal(application.count('/api/wrk'), 100);
+    });
+
+    const call = async (operation, body) => {
+      const answer = await fetch(`http://127.0.0.1:${weirPort}/v2/${operation}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${kRootKey}` },
+        body: JSON.stringify(body),
+      });
+      return { status: answer.status, data: (await answer.json()).data };
+    };
+    const createKey = async (expires) => {
+      const permissions = ['ratelimit.*.limit', 'ratelimit.*.create_namespace'];
+      const { status, data } = await call('keys.createKey', { name: 'gateway', permissions, expires });
+      assert.equal(status, 200);
+      return data;
+    };
+    const started = (options) => new Gateway(name).start(weirPort, application.port, options);
+    // Requests that must not reach the application, among them such without a limit.
+    const assertRefused = async (port) => {
+      const before = application.count('/login') + application.count('/other');
+      const logins = await statuses(8, port, login({ from: '127.0.0.7' }));
+      const others = await statuses(4, port, { path: '/other' });
+      assert.deepEqual([...logins, ...others], Array(12).fill(refused));
+      assert.equal(application.count('/login') + application.count('/other'), before);
+    };
+
+    test(`with a wrong key requests get ${refused}, the first one too`, async () => {
+      const other = await started({ key: 'weir_root_of_another_server', ready: null });
+      await assertRefused(other.port);
+      await other.stop();
+    });
+
+    test(`with a key that was rotated or has expired requests get ${refused}`, async () => {
+      const old = await createKey();
+      const other = await started({ key: old.key });
+      assert.equal((await ask(other.port, login({ from: '127.0.0.8' }))).status, 200);
+      const rotated = await call('keys.rotateKey', { keyId: old.keyId });
+      assert.equal(rotated.status, 200);
+      await assertRefused(other.port);
+      await other.stop();
+      const next = await started({ key: rotated.data.key });
+      assert.equal((await ask(next.port, login({ from: '127.0.0.8' }))).status, 200);
+      await next.stop();
+      const short = await createKey(Date.now() + 3000);
+      const last = await started({ key: short.key, ready: refused });
+      await assertRefused(last.port);
+      await last.stop();
+    });
+
+    test('a key without the permission, and a rule in error, are no denial and no failure of Weir', async () => {
+      const { data } = await call('keys.createKey', { name: 'peeks', permissions: ['ratelimit.*.peek'] });
+      const other = await started({ key: data.key });
+      const from = '127.0.0.9';
+      const before = application.count('/login');
+      assert.deepEqual(await statuses(4, other.port, login({ from })), Array(4).fill(refused));
+      await other.stop();
+      await until('the namespace of the rule', async () => {
+        return (await call('ratelimit.deleteNamespace', { namespace: 'login' })).status === 200;
+      });
+      assert.deepEqual(await statuses(4, gateway.port, login({ from })), Array(4).fill(refused));
+      assert.equal(application.count('/login'), before);
+      assert.equal((await call('ratelimit.createNamespace', { name: 'login' })).status, 200);
+      assert.equal((await ask(gateway.port, login({ from }))).status, 200);
+    });
+
+    test(`while Weir is slow requests get ${whileSlow}`, async () => {
+      const from = '127.0.0.10';
+      process.kill(weir.pid, 'SIGSTOP');
+      try {
+        assert.deepEqual(await statuses(3, gateway.port, login({ from })), Array(3).fill(whileSlow));
+      } finally {
+        process.kill(weir.pid, 'SIGCONT');
+      }
+      await until('a limit', async () => (await ask(gateway.port, login({ from }))).status === 429);
     });
 
     test(`while Weir is down requests get ${whileDown}, and limits apply again afterwards`, async () => {

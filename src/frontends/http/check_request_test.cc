@@ -273,6 +273,17 @@ TEST(HttpCheck, ChargesAllRulesOrNone) {
               AllOf(StartsWith("HTTP/1.1 429 "), HasSubstr("RateLimit-Policy: \"wide\";q=5")));
 }
 
+// A gateway that lets requests pass while Weir does not answer took such a check for that, or for a
+// denial.
+TEST(HttpCheck, RefusesACheckThatIsWrongAsNothingElse) {
+  CheckRule wrong = rule_of("wrong", "all", {}, kMaxLogLimit + 1);
+  wrong.algorithm = Algorithm::kSlidingLog;
+  CheckClient client({wrong});
+  EXPECT_THAT(client.line.send(check_text("")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(client.line.send(check_text("", "/v1/check?denied=403")),
+              StartsWith("HTTP/1.1 400 "));
+}
+
 TEST(HttpCheck, RequiresAKeyInEitherHeader) {
   const auto answer = [](const std::string& fields) {
     CheckClient client({});

@@ -38,7 +38,7 @@ const HttpSession::Route HttpSession::kCatalogRoute{"", "POST, OPTIONS", Needs::
 Next HttpSession::process(Instant now, Bytes& in, Bytes& out) {
   if (waiting_ && !pending_->ready) return Next::kWait;
   // The last response was delayed because of a wrong key.
-  if (std::exchange(wrong_key_, false) && close_) return Next::kClose;
+  if (std::exchange(delayed_, false) && close_) return Next::kClose;
   waiting_ = false;
   now_ = now;
   uint64_t answered = 0;
@@ -52,7 +52,7 @@ Next HttpSession::process(Instant now, Bytes& in, Bytes& out) {
     in.consume(leading_empty_lines(in.unread()));
     if (in.empty() || !process_one(in, out)) break;
     ++answered;
-    if (wrong_key_) {
+    if (delayed_) {
       next = Next::kDelay;
     } else if (close_) {
       next = Next::kClose;

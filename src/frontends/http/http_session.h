@@ -21,11 +21,12 @@
 #include "frontends/resolve.h"
 #include "frontends/service.h"
 #include "frontends/session.h"
+#include "frontends/wrong_keys.h"
 
 namespace weir::frontends {
 
-// Buffers that all HTTP sessions of a loop share. Only the date and the state of the request ids
-// outlive a call of process().
+// Buffers that all HTTP sessions of a loop share. Only the date, the state of the request ids
+// and the wrong keys outlive a call of process().
 struct HttpScratch {
   explicit HttpScratch(uint64_t seed) : id_state(seed) {}
 
@@ -39,6 +40,7 @@ struct HttpScratch {
   std::shared_ptr<const catalog::Snapshot> pinned;  // which `resolved` points into after a wait
   Identifiers after_reset;
   CatalogReader catalog;
+  WrongKeys wrong_keys;
   CheckRequest check;
   std::optional<Result<BatchVerdict>> batch{};
   Bytes body;                // of the response
@@ -106,9 +108,11 @@ class HttpSession final : public Session {
   // /v1/check: decides by the head alone.
   void check(const HttpHead& head);
   // Finds the limit of each request. False: a request was refused, and the response is set.
-  [[nodiscard]] bool resolve_all(catalog::Verb verb, std::span<Request> requests);
+  // `forbidden`: the error of a key without the permission.
+  [[nodiscard]] bool resolve_all(catalog::Verb verb, std::span<Request> requests,
+                                 HttpError forbidden = HttpError::kForbidden);
   void refuse_unresolved(const Resolved& resolved, catalog::Verb verb, const Request& request,
-                         std::string_view location);
+                         std::string_view location, HttpError forbidden);
   // The status of a denial that the client prefers. True: the body is set, too.
   bool apply_preference(Outcome outcome);
 
@@ -191,7 +195,7 @@ class HttpSession final : public Session {
   std::string_view reason_;
   std::string_view content_type_;
   bool close_ = false;
-  bool wrong_key_ = false;
+  bool delayed_ = false;  // because of a wrong key
 };
 
 }  // namespace weir::frontends

@@ -62,7 +62,7 @@ void HttpSession::refuse_wrong_key() {
   accepted_.clear();
   refuse_key(FrontendStat::kWrongKey, HttpError::kWrongKey, "this key is not valid");
   scratch_.fields.append("WWW-Authenticate: Bearer\r\n");
-  wrong_key_ = true;
+  delayed_ = scratch_.wrong_keys.delays(peer_, *access_.hash(), now_.mono);
 }
 
 // Counted by this process alone: the limit protects the process.

@@ -70,7 +70,9 @@ void HttpSession::multi_limit(std::string_view body) {
   append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], batch->items[tightest]);
 }
 
-// A check that waits continues with the rules that it began with.
+// A check that waits continues with the rules that it began with. 403 and 503 are left for denials
+// and for a server that cannot decide now, which a gateway may let pass: a key or a rule that is
+// wrong has another status.
 void HttpSession::check(const HttpHead& head) {
   CheckRequest& check = scratch_.check;
   check.read(head);
@@ -85,7 +87,10 @@ void HttpSession::check(const HttpHead& head) {
   content_type_ = "text/plain; charset=utf-8";
   check.match(*check_rules_, peer_address_, scratch_.many);
   if (scratch_.many.empty()) return;
-  if (pending_ == nullptr && !resolve_all(catalog::Verb::kLimit, scratch_.many)) return;
+  if (pending_ == nullptr &&
+      !resolve_all(catalog::Verb::kLimit, scratch_.many, HttpError::kMalformedRequest)) {
+    return;
+  }
   const bool one = scratch_.many.size() == 1;
   if (one) scratch_.one[0] = scratch_.many[0];
   if (!(one ? decide_one() : decide_many())) return;
@@ -93,7 +98,8 @@ void HttpSession::check(const HttpHead& head) {
   const bool decided = one ? scratch_.verdict[0].ok() : scratch_.batch->ok();
   if (!decided) {
     const Error& error = one ? scratch_.verdict[0].error() : scratch_.batch->error();
-    return fail(HttpError::kUnavailable, error.detail);
+    const bool wrong = error.code == ErrorCode::kInvalidArgument;
+    return fail(wrong ? HttpError::kMalformedRequest : HttpError::kUnavailable, error.detail);
   }
   const std::span<Verdict> items =
       one ? std::span<Verdict>(&*scratch_.verdict[0], 1) : (*scratch_.batch)->items;
@@ -110,7 +116,8 @@ void HttpSession::check(const HttpHead& head) {
   scratch_.body.append("rate limit exceeded\n");
 }
 
-bool HttpSession::resolve_all(catalog::Verb verb, std::span<Request> requests) {
+bool HttpSession::resolve_all(catalog::Verb verb, std::span<Request> requests,
+                              HttpError forbidden) {
   // The request may have waited since it was authenticated.
   if (access_.refresh(service_.catalog, scratch_.catalog, now_.wall) != KeyState::kValid) {
     refuse_wrong_key();
@@ -124,19 +131,20 @@ bool HttpSession::resolve_all(catalog::Verb verb, std::span<Request> requests) {
         resolve(access_, verb, service_.catalog, request, scratch_.after_reset));
     if (resolved.resolution == Resolution::kReady) continue;
     const std::string location = requests.size() == 1 ? "body" : "body[" + std::to_string(i) + "]";
-    refuse_unresolved(resolved, verb, request, location);
+    refuse_unresolved(resolved, verb, request, location, forbidden);
     return false;
   }
   return true;
 }
 
 void HttpSession::refuse_unresolved(const Resolved& resolved, catalog::Verb verb,
-                                    const Request& request, std::string_view location) {
+                                    const Request& request, std::string_view location,
+                                    HttpError forbidden) {
   const std::string name(request.ns.substr(0, 64));
   switch (resolved.resolution) {
     case Resolution::kForbidden:
-      return fail(HttpError::kForbidden, "the key lacks the permission " +
-                                             catalog::permission_for(verb, resolved.ns->record.id));
+      return fail(forbidden, "the key lacks the permission " +
+                                 catalog::permission_for(verb, resolved.ns->record.id));
     case Resolution::kGone:
       return fail(HttpError::kGone, "the namespace \"" + name + "\" was deleted: create it again");
     case Resolution::kNoLimit:

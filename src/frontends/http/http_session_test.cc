@@ -288,22 +288,38 @@ TEST(HttpSession, DelaysTheResponseToAWrongKeyAndCountsTheReason) {
   Bytes& in = client.line.in;
   Bytes& out = client.line.out;
   const auto take = [&] { return client.session.process(client.fixture.clock.now(), in, out); };
-  const std::string invalid = post_head("Authorization: Bearer weir_root_of_nobody\r\n", "");
-  in.append(invalid + get("/healthz"));
+  const auto wrong = [](const std::string& key) { return "Authorization: Bearer " + key + "\r\n"; };
+  for (size_t i = 0; i < WrongKeys::kKeys; ++i) {
+    in.append(post_head(wrong("weir_root_of_" + std::to_string(i)), ""));
+    EXPECT_EQ(take(), Next::kRead);
+    EXPECT_THAT(client.line.received(), StartsWith("HTTP/1.1 401 "));
+  }
+  in.append(post_head(wrong("weir_root_of_nobody"), "") + get("/healthz"));
   EXPECT_EQ(take(), Next::kDelay);
   EXPECT_THAT(client.line.received(), AllOf(StartsWith("HTTP/1.1 401 "), Not(HasSubstr("200 OK"))));
   EXPECT_EQ(take(), Next::kRead);
   EXPECT_THAT(client.line.received(), StartsWith("HTTP/1.1 200 OK"));
-  in.append(post_head("Authorization: Bearer weir_root_of_nobody\r\n", "Connection: close\r\n"));
+  in.append(post_head(wrong("weir_root_of_nobody_else"), "Connection: close\r\n"));
   EXPECT_EQ(take(), Next::kDelay);
   EXPECT_EQ(take(), Next::kClose);
   client.send(post_head("", ""));
   client.send(post_head("Authorization: Basic eA==\r\n", ""));
   client.send(post_head("Authorization: Basic eA==\r\n", ""));
   const auto& stats = client.fixture.service.http.stats;
-  EXPECT_EQ(stats.total(FrontendStat::kWrongKey), 2u);
+  EXPECT_EQ(stats.total(FrontendStat::kWrongKey), WrongKeys::kKeys + 2);
   EXPECT_EQ(stats.total(FrontendStat::kMissingKey), 1u);
   EXPECT_EQ(stats.total(FrontendStat::kMalformedKey), 2u);
+}
+
+// A gateway waits for less than the delay, and took a late 401 for no answer.
+TEST(HttpSession, TellsAGatewayAtOnceThatItsKeyIsWrong) {
+  HttpClient client;
+  for (int i = 0; i < 100; ++i) {
+    client.line.in.append("GET /v1/check HTTP/1.1\r\nHost: h\r\nX-Weir-Key: weir_old\r\n\r\n");
+    EXPECT_EQ(client.session.process(client.fixture.clock.now(), client.line.in, client.line.out),
+              Next::kRead);
+    EXPECT_THAT(client.line.received(), StartsWith("HTTP/1.1 401 "));
+  }
 }
 
 TEST(HttpSession, RequiresAKeyForMetricsOnPublicAddresses) {

@@ -22,10 +22,12 @@
 #include "frontends/resp/transaction.h"
 #include "frontends/service.h"
 #include "frontends/session.h"
+#include "frontends/wrong_keys.h"
 
 namespace weir::frontends {
 
-// Buffers that all Redis protocol sessions of a loop share. Nothing outlives a call of process().
+// Buffers that all Redis protocol sessions of a loop share. Only the wrong keys outlive a
+// call of process().
 struct RespScratch {
   enum class Kind : uint8_t { kThrottle, kLimit };
   static constexpr size_t kGroup = 64;
@@ -39,6 +41,7 @@ struct RespScratch {
   bool any_denied = false;
   Identifiers after_reset;
   CatalogReader catalog;
+  WrongKeys wrong_keys;
   std::array<Result<Verdict>, kGroup> verdicts{};
   std::vector<Request> batch{};
   ScriptStore::View scripts{};
@@ -105,7 +108,7 @@ class RespSession final : public Session {
   [[nodiscard]] Next reset(Arguments arguments, Instant now, Bytes& out);
   // Sets also the limits of the buffers.
   void set_authenticated(bool authenticated);
-  [[nodiscard]] Next refuse_key(KeyState state, Bytes& out);
+  [[nodiscard]] Next refuse_key(std::string_view key, KeyState state, Instant now, Bytes& out);
   [[nodiscard]] Next auth(Arguments arguments, Instant now, Bytes& out);
   [[nodiscard]] Next hello(Arguments arguments, Instant now, Bytes& out);
   void client(Arguments arguments, Bytes& out);

@@ -18,14 +18,15 @@ void RespSession::set_authenticated(bool authenticated) {
   set_buffers(full ? Buffers::kFull : Buffers::kUnauthenticated);
 }
 
-Next RespSession::refuse_key(KeyState state, Bytes& out) {
+Next RespSession::refuse_key(std::string_view key, KeyState state, Instant now, Bytes& out) {
   if (state == KeyState::kNoAnswer) {
     reply_error(kKeyUnchecked, out);
     return Next::kRead;
   }
   service_.resp.add_from(FrontendStat::kWrongKey, peer_);
   reply_error(kInvalidKey, out);
-  return Next::kDelay;
+  const bool delayed = scratch_.wrong_keys.delays(peer_, rules::hash_of(key), now.mono);
+  return delayed ? Next::kDelay : Next::kRead;
 }
 
 // AUTH key, or AUTH name key; the name is ignored.
@@ -35,7 +36,7 @@ Next RespSession::auth(Arguments arguments, Instant now, Bytes& out) {
     return Next::kRead;
   }
   const KeyState state = accept_key(arguments.back(), now);
-  if (state != KeyState::kValid) return refuse_key(state, out);
+  if (state != KeyState::kValid) return refuse_key(arguments.back(), state, now, out);
   set_authenticated(true);
   writer(out).simple("OK");
   return Next::kRead;
@@ -61,7 +62,7 @@ Next RespSession::hello(Arguments arguments, Instant now, Bytes& out) {
     if (is_word(arguments[at], "AUTH") && at + 2 < arguments.size()) {
       const KeyState state = accept_key(arguments[at + 2], now);
       authenticated = state == KeyState::kValid;
-      if (!authenticated) return refuse_key(state, out);
+      if (!authenticated) return refuse_key(arguments[at + 2], state, now, out);
       at += 3;
     } else if (is_word(arguments[at], "SETNAME") && at + 1 < arguments.size()) {
       name = arguments[at + 1];

@@ -372,7 +372,12 @@ TEST(RespSession, DelaysTheResponseToAWrongKeyAndCountsTheReason) {
   Bytes& in = client.line.in;
   Bytes& out = client.line.out;
   const auto take = [&] { return client.session.process(client.fixture.clock.now(), in, out); };
-  in.append(encoded({"AUTH", "wrong"}) + encoded({"HELLO", "3", "AUTH", "x", "wrong"}) +
+  for (size_t i = 0; i < WrongKeys::kKeys; ++i) {
+    in.append(encoded({"AUTH", "wrong" + std::to_string(i)}));
+    EXPECT_EQ(take(), Next::kRead);
+    EXPECT_EQ(client.line.received(), "-WRONGPASS invalid key\r\n");
+  }
+  in.append(encoded({"AUTH", "wrong"}) + encoded({"HELLO", "3", "AUTH", "x", "wrong too"}) +
             encoded({"PING"}));
   EXPECT_EQ(take(), Next::kDelay);
   EXPECT_EQ(client.line.received(), "-WRONGPASS invalid key\r\n");
@@ -381,7 +386,7 @@ TEST(RespSession, DelaysTheResponseToAWrongKeyAndCountsTheReason) {
   EXPECT_EQ(take(), Next::kRead);
   EXPECT_EQ(client.line.received(), "-NOAUTH Authentication required.\r\n");
   const auto& stats = client.fixture.service.resp.stats;
-  EXPECT_EQ(stats.total(telemetry::FrontendStat::kWrongKey), 2u);
+  EXPECT_EQ(stats.total(telemetry::FrontendStat::kWrongKey), WrongKeys::kKeys + 2);
   EXPECT_EQ(stats.total(telemetry::FrontendStat::kMissingKey), 1u);
 }
 
