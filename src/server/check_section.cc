@@ -32,6 +32,13 @@ bool is_token(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), fits);
 }
 
+std::string upper(std::string text) {
+  for (char& c : text) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
+  }
+  return text;
+}
+
 std::string lower(std::string text) {
   for (char& c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
@@ -54,7 +61,7 @@ void read_match(const YamlMap::Entry& entry, CheckMatch& match, Problems& proble
   YamlMap section(entry.value, entry.name, "match", kNames, problems);
   section.list("method", [&](const std::string& text) -> std::string {
     if (!is_token(text)) return "must be a method, like POST";
-    match.methods.push_back(text);
+    match.methods.push_back(upper(text));
     return {};
   });
   section.value("path", [&](const std::string& text) { return read_path(text, match); });

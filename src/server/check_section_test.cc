@@ -45,7 +45,7 @@ check:
       burst: 3
       consistency: exact
       on-origin-loss: deny
-    - {name: api, match: {path: /api/*, method: GET}, identifier: "{header:x-api-key} {path}",
+    - {name: api, match: {path: /api/*, method: get}, identifier: "{header:x-api-key} {path}",
        limit: 1000, duration: 1d}
 )";
 

@@ -51,6 +51,11 @@ std::vector<ConfigProblem> read_config(const std::string& path, Config& config) 
   if (file.good()) text << file.rdbuf();
   if (!file.is_open() || file.bad())
     return {{.text = "cannot be read: check that it exists and is readable"}};
+  // A save that failed, or that has begun: without the rules of the file all requests would pass.
+  if (text.str().find_first_not_of(" \t\r\n") == std::string::npos) {
+    return {
+        {.text = "is empty: restore its settings, or write a comment into it for the defaults"}};
+  }
   return read_config_text(text.str(), config);
 }
 

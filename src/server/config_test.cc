@@ -607,8 +607,20 @@ TEST_F(ConfigFileOnDisk, IsRead) {
   Config config;
   EXPECT_TRUE(read_config(path, config).empty());
   EXPECT_EQ(config.threads, 3u);
-  std::ofstream(path) << "";
+  std::ofstream(path) << "# all defaults\n";
   EXPECT_TRUE(read_config(path, config).empty());
+}
+
+// A save that failed removed all rules on a reload, and every request passed.
+TEST_F(ConfigFileOnDisk, IsAProblemIfItIsEmpty) {
+  const std::string path = folder_ / "weir.yaml";
+  for (const char* text : {"", "\n", " \r\n\t\n"}) {
+    std::ofstream(path) << text;
+    Config config;
+    const auto problems = read_config(path, config);
+    ASSERT_EQ(problems.size(), 1u) << text;
+    EXPECT_THAT(problems[0].text, StartsWith("is empty"));
+  }
 }
 
 TEST_F(ConfigFileOnDisk, IsAProblemWithoutALineIfItCannotBeRead) {

@@ -34,10 +34,18 @@ on-origin-loss: share
 `;
 
 test('a valid file is reported as valid', async () => {
-  for (const yaml of [kGood, '', '# nothing\n', 'http: off\n']) {
+  for (const yaml of [kGood, '# nothing\n', 'http: off\n']) {
     const { code, stdout, problems } = await check(yaml);
     assert.deepEqual([code, problems], [0, []]);
     assert.equal(stdout, `${file}: valid\n`);
+  }
+});
+
+test('an empty file, as a failed save leaves it, is no valid file', async () => {
+  for (const yaml of ['', '\n\n']) {
+    const { code, problems } = await check(yaml);
+    assert.equal(code, 1);
+    assert.match(problems.join(), /: is empty: restore its settings/);
   }
 });
 

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
+import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -38,6 +39,18 @@ function ask(port, { host = '127.0.0.1', from, method = 'GET', path = '/', heade
     sent.end();
   });
   return withTimeout(`an answer to ${method} ${path}`, answer);
+}
+
+// The status of a request whose line is sent as it stands, which the HTTP client of this process would refuse.
+async function sendRaw(port, { from, method, path }) {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from });
+  let received = '';
+  socket.on('data', (text) => (received += text));
+  socket.on('error', () => {});
+  const closed = new Promise((done) => socket.on('close', done));
+  socket.write(`${method} ${path} HTTP/1.1\r\nHost: app\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  await withTimeout(`an answer to ${method} ${path}`, closed);
+  return Number(received.match(/^HTTP\/1\.1 (\d{3}) /)?.[1]);
 }
 
 // The statuses of equal requests, one after the other.
@@ -338,6 +351,24 @@ for (const [name, whileDown, whileSlow, refused] of [
       await until('a limit', async () => (await ask(gateway.port, login({ from }))).status === 429);
     });
 
+    test('no spelling of a method or a path leaves its rule', async () => {
+      const from = '127.0.0.11';
+      const spellings = ['/login;a=b', '/\\login', '/%2flogin', '/%5clogin', '/x/..;/login', '/x%2f..%2flogin'];
+      for (const path of [...spellings, ...spellings, ...spellings]) {
+        await sendRaw(gateway.port, { from, method: 'POST', path });
+      }
+      const answers = await Promise.all(
+        [...spellings, '/login'].map((path) => sendRaw(gateway.port, { from, method: 'POST', path })),
+      );
+      // A gateway may refuse a spelling itself.
+      for (const status of answers) assert.ok([400, 429].includes(status), answers.join());
+      assert.equal(answers.at(-1), 429);
+      const other = { from: '127.0.0.12', method: 'post', path: '/login' };
+      for (let i = 0; i < 5; ++i) await sendRaw(gateway.port, other);
+      // nginx refuses such a method itself.
+      assert.equal(await sendRaw(gateway.port, other), name === 'nginx' ? 400 : 429);
+    });
+
     test(`while Weir is down requests get ${whileDown}, and limits apply again afterwards`, async () => {
       const denied = login({ from: '127.0.0.3' });
       await weir.stop();
@@ -458,6 +489,8 @@ check:
     await reload(rules(7, 'denied-status: 403'), /settings reloaded; changed: check\n/);
     assert.equal(await limitOf(), '7');
     await reload(rules(0), /weir\.yaml:7:\d+: limit is '0': it must be[^]*the settings did not change\n/);
+    assert.equal(await limitOf(), '7');
+    await reload('', /weir\.yaml: is empty: [^]*the settings did not change\n/);
     assert.equal(await limitOf(), '7');
     await reload(rules(7, 'denied-status: 403'), /settings reloaded; changed: nothing\n/);
     await reload(rules(1, 'denied-status: 403'), /settings reloaded; changed: check\n/);

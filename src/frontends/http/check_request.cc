@@ -48,11 +48,11 @@ void CheckRequest::read(const HttpHead& head) {
   fields_.clear();
   HttpFields all(head);
   for (HttpField each; all.next(each);) fields_.push_back(each);
-  method_ = head.method;
   if (head.path.size() > kPath.size()) {
     query_ = {};
     normalize_host(head.host, host_);
-    normalize_path(head.path.substr(kPath.size()), path_);
+    read_method(head.method);
+    read_path(head.path.substr(kPath.size()));
     return;
   }
   query_ = head.query;
@@ -60,12 +60,24 @@ void CheckRequest::read(const HttpHead& head) {
     const std::string_view value = last_field(first);
     return value.empty() ? last_field(second) : value;
   };
-  if (const auto method = either("x-forwarded-method", "x-original-method"); !method.empty()) {
-    method_ = method;
-  }
-  normalize_path(either("x-forwarded-uri", "x-original-uri"), path_);
+  const std::string_view method = either("x-forwarded-method", "x-original-method");
+  read_method(method.empty() ? head.method : method);
+  read_path(either("x-forwarded-uri", "x-original-uri"));
   const std::string_view host = last_field("x-forwarded-host");
   normalize_host(host.empty() ? head.host : host, host_);
+}
+
+// Some applications take "post" for POST.
+void CheckRequest::read_method(std::string_view method) {
+  method_ = method;
+  for (char& c : method_) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
+  }
+}
+
+void CheckRequest::read_path(std::string_view target) {
+  normalize_path(target, path_);
+  other_readings(target, other_paths_);
 }
 
 HttpHead CheckRequest::with_key(const HttpHead& head) {
@@ -120,15 +132,22 @@ void CheckRequest::read_address(const CheckRules& rules, const std::optional<IpA
   address_ = client ? to_text(*client, rules.address.ipv6_prefix) : "unix";
 }
 
-bool CheckRequest::matches(const CheckMatch& match) const {
+// Of several readings, the first that matches: a client must not choose among identifiers.
+bool CheckRequest::matches_path(const CheckMatch& match) {
+  const auto fits = [&](std::string_view path) {
+    const bool fit = match.path_is_prefix ? path.starts_with(match.path) : path == match.path;
+    if (fit || match.path.empty()) matched_path_ = path;
+    return fit || match.path.empty();
+  };
+  return std::ranges::any_of(other_paths_, fits) || fits(path_);
+}
+
+bool CheckRequest::matches(const CheckMatch& match) {
   const auto& methods = match.methods;
   if (!methods.empty() && std::find(methods.begin(), methods.end(), method_) == methods.end()) {
     return false;
   }
-  if (!match.path.empty() &&
-      !(match.path_is_prefix ? path_.starts_with(match.path) : path_ == match.path)) {
-    return false;
-  }
+  if (!matches_path(match)) return false;
   if (!match.host.empty() && host_ != match.host) return false;
   return std::all_of(match.headers.begin(), match.headers.end(),
                      [this](const auto& header) { return field(header.first) == header.second; });
@@ -142,7 +161,7 @@ bool CheckRequest::identify(const Identifier& identifier, std::string& out) cons
       case Kind::kText: out += part.text; continue;
       case Kind::kAddress: value = address_; break;
       case Kind::kMethod: value = method_; break;
-      case Kind::kPath: value = path_; break;
+      case Kind::kPath: value = matched_path_; break;
       case Kind::kHost: value = host_; break;
       case Kind::kHeader: value = field(part.text); break;
     }

@@ -47,8 +47,12 @@ class CheckRequest {
   [[nodiscard]] const CheckRule& rule(size_t index) const { return *matched_[index]; }
 
  private:
+  void read_method(std::string_view method);
+  void read_path(std::string_view target);
   void read_address(const CheckRules& rules, const std::optional<IpAddress>& peer);
-  [[nodiscard]] bool matches(const CheckMatch& match) const;
+  // Sets matched_path_.
+  [[nodiscard]] bool matches(const CheckMatch& match);
+  [[nodiscard]] bool matches_path(const CheckMatch& match);
   // False: a header is missing.
   [[nodiscard]] bool identify(const Identifier& identifier, std::string& out) const;
   // The first header of this name; empty: none.
@@ -60,9 +64,11 @@ class CheckRequest {
   std::vector<HttpField> fields_;
   std::vector<std::string_view> address_lines_;
   std::string_view query_;
-  std::string_view method_;
+  std::string method_;  // in upper case
   std::string host_;
   std::string path_;
+  std::vector<std::string> other_paths_;  // as an application may read it, too
+  std::string_view matched_path_;         // of these
   std::string address_;
   std::string authorization_;
   std::vector<const CheckRule*> matched_;

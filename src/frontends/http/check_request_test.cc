@@ -147,11 +147,46 @@ TEST(CheckRequest, MatchesARuleOnlyInAllItsParts) {
   EXPECT_TRUE(with("POST", "/login", "api.example.com", "free"));
   EXPECT_TRUE(with("PUT", "/%6cogin?x", "API.EXAMPLE.COM:80", "free"));
   EXPECT_FALSE(with("GET", "/login", "api.example.com", "free"));
-  EXPECT_FALSE(with("post", "/login", "api.example.com", "free"));
+  EXPECT_TRUE(with("post", "/login", "api.example.com", "free"));
+  EXPECT_TRUE(with("POST", "/login;a=b", "api.example.com", "free"));
   EXPECT_FALSE(with("POST", "/login/", "api.example.com", "free"));
   EXPECT_FALSE(with("POST", "/login2", "api.example.com", "free"));
   EXPECT_FALSE(with("POST", "/login", "example.com", "free"));
   EXPECT_FALSE(with("POST", "/login", "api.example.com", "Free"));
+}
+
+// These spellings reached the application past the rule.
+TEST(CheckRequest, MatchesEveryReadingOfAPath) {
+  const std::vector<CheckRule> rules = {
+      rule_of("login", "{method} {path}", {.methods = {"POST"}, .path = "/login"})};
+  for (const char* path : {"/login;a=b", "/\\login", "/%2flogin", "/%5Clogin", "/x/..;/login",
+                           "/x%2f..%2Flogin", "/\\x\\..\\login;x?q", "/login;%2fx",
+                           "//%6cogin;%20"}) {
+    const std::string uri = "X-Forwarded-Uri: " + std::string(path) + "\r\n";
+    EXPECT_THAT(matches_of(rules, check_text("X-Forwarded-Method: pOsT\r\n" + uri)),
+                ElementsAre("login=POST /login"))
+        << path;
+  }
+  for (const char* path : {"/login%3b", "/login%25", "/LOGIN", "/login/", "/xlogin", "/x;/login"}) {
+    const std::string uri = "X-Forwarded-Uri: " + std::string(path) + "\r\n";
+    const bool matched =
+        !matches_of(rules, check_text("X-Forwarded-Method: POST\r\n" + uri)).empty();
+    EXPECT_EQ(matched, std::string_view(path) == "/login%3b") << path;
+  }
+}
+
+// Whatever the application reads, a client can neither leave a prefix nor have a path of its own.
+TEST(CheckRequest, KeepsAPathWithinItsPrefixInEveryReading) {
+  const std::vector<CheckRule> rules = {
+      rule_of("api", "{path}", {.path = "/api/", .path_is_prefix = true})};
+  const auto matches = [&](const std::string& path) {
+    return matches_of(rules, check_text("X-Forwarded-Uri: " + path + "\r\n"));
+  };
+  EXPECT_THAT(matches("/api/..%2fx"), ElementsAre("api=/api/..%2Fx"));
+  EXPECT_THAT(matches("/api/..;/x"), ElementsAre("api=/api/..;/x"));
+  for (const char* path : {"/api/x;1", "/api/x;2", "/api/x", "/api\\x"}) {
+    EXPECT_THAT(matches(path), ElementsAre("api=/api/x")) << path;
+  }
 }
 
 TEST(CheckRequest, MatchesAPrefixAndAMissingHeader) {

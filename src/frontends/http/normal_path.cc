@@ -1,7 +1,9 @@
 #include "frontends/http/normal_path.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace weir::frontends {
 namespace {
@@ -40,6 +42,36 @@ void append_decoded(std::string_view segment, std::string& out) {
   }
 }
 
+// How an application may read a path.
+enum class Parameters : uint8_t { kKept, kRemovedFirst, kRemovedLast };
+struct Reading {
+  Parameters parameters = Parameters::kKept;  // first: a segment ends at a slash as it was sent
+  bool backslash = false;                     // is a slash
+  bool encoded_slash = false;                 // is a slash
+
+  // The path with what is a slash for it as a slash, and without parameters it removes.
+  [[nodiscard]] std::string apply(std::string_view path) const {
+    std::string text;
+    bool removing = false;
+    for (size_t i = 0, bytes = 1; i < path.size(); i += bytes) {
+      const bool escape = path[i] == '%' && path.size() - i > 2;
+      const auto high = escape ? hex_digit(path[i + 1]) : std::nullopt;
+      const auto low = escape ? hex_digit(path[i + 2]) : std::nullopt;
+      const bool decoded = high && low;
+      const char c = decoded ? static_cast<char>(*high << 4 | *low) : path[i];
+      bytes = decoded ? 3 : 1;
+      const bool slash = decoded ? c == '/' && encoded_slash : c == '/';
+      const bool separates = slash || (c == '\\' && backslash);
+      const bool last = parameters == Parameters::kRemovedLast;
+      if (last ? separates : c == '/' && !decoded) removing = false;
+      if (parameters != Parameters::kKept && c == ';' && (last || !decoded)) removing = true;
+      if (removing) continue;
+      text += separates ? std::string_view("/") : path.substr(i, bytes);
+    }
+    return text;
+  }
+};
+
 std::string_view path_of(std::string_view target) {
   if (!target.starts_with('/')) {
     const size_t scheme = target.find("://");
@@ -69,6 +101,27 @@ void normalize_path(std::string_view target, std::string& out) {
       out += '/';
     }
     if (!rest.empty()) rest.remove_prefix(1);
+  }
+}
+
+void other_readings(std::string_view target, std::vector<std::string>& out) {
+  out.clear();
+  const std::string_view path = path_of(target);
+  if (path.find_first_of(";\\%") == std::string_view::npos) return;
+  std::string plain;
+  normalize_path(path, plain);
+  for (const Parameters parameters :
+       {Parameters::kRemovedLast, Parameters::kRemovedFirst, Parameters::kKept}) {
+    for (const bool encoded_slash : {true, false}) {
+      for (const bool backslash : {true, false}) {
+        const Reading reading{parameters, backslash, encoded_slash};
+        std::string normal;
+        normalize_path(reading.apply(path), normal);
+        if (normal != plain && std::ranges::find(out, normal) == out.end()) {
+          out.push_back(std::move(normal));
+        }
+      }
+    }
   }
 }
 

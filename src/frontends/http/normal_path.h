@@ -8,10 +8,17 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::frontends {
 
 // `target` is a path, or a URL with a scheme. Replaces the text in `out`.
 void normalize_path(std::string_view target, std::string& out);
+
+// The other paths that an application may take `target` for, in normal form: one that takes a
+// backslash or an encoded slash for a slash, or removes the parameters of a segment ("/a;b=c" is
+// "/a"), before or after it decodes. The path that reads most of them comes first. Replaces the
+// texts in `out`; none, if `target` has nothing of it.
+void other_readings(std::string_view target, std::vector<std::string>& out);
 
 }  // namespace weir::frontends

@@ -67,5 +67,33 @@ RC_GTEST_PROP(NormalPath, DoesNotChangeAgain, (const std::vector<uint8_t>& choic
   RC_ASSERT((once + "/").find("/../") == std::string::npos);
 }
 
+std::vector<std::string> readings(std::string_view target) {
+  std::vector<std::string> all{"left over"};
+  other_readings(target, all);
+  return all;
+}
+
+TEST(OtherReadings, AreThoseOfApplicationsThatReadSlashesAndParametersDifferently) {
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(readings("/login"), Paths{});
+  EXPECT_EQ(readings("/login?a;b\\c%2f"), Paths{});
+  EXPECT_EQ(readings("/%6cogin"), Paths{});
+  EXPECT_EQ(readings("/a;b=c/d"), Paths{"/a/d"});
+  EXPECT_EQ(readings("/\\a"), Paths{"/a"});
+  EXPECT_EQ(readings("/a%2fb"), Paths{"/a/b"});
+  EXPECT_EQ(readings("/a%5cb"), Paths{"/a/b"});
+  EXPECT_EQ(readings("/a;%2fb"), (Paths{"/a/b", "/a", "/a;/b"}));
+  EXPECT_EQ(readings("/a/..;/b"), Paths{"/b"});
+}
+
+RC_GTEST_PROP(OtherReadings, AreFewAndInNormalForm, (const std::vector<uint8_t>& choices)) {
+  constexpr std::string_view kPieces[] = {"/", ".", "%2f", ";", "\\", "%5C", "%3b", "a", "?"};
+  std::string target;
+  for (const uint8_t choice : choices) target += kPieces[choice % std::size(kPieces)];
+  const std::vector<std::string> all = readings(target);
+  RC_ASSERT(all.size() <= 11u);
+  for (const std::string& each : all) RC_ASSERT(normal(each) == each);
+}
+
 }  // namespace
 }  // namespace weir::frontends
