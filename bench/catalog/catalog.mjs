@@ -13,13 +13,15 @@ import { readFlags } from '../flags.mjs';
 import { describeMachine, median, printMachine, writeResults } from '../machine.mjs';
 import { cpuTimeOfThreads, rootKey, Servers } from '../servers.mjs';
 import { wrk } from '../wrk.mjs';
+import { measureLarge } from './large.mjs';
 
 const usage = `catalog: measure what keys and overrides cost
 
-  ./dev bench catalog [--quick | --smoke] [--rounds N] [--seconds N] [--out DIR]
+  ./dev bench catalog [--quick | --smoke | --large] [--rounds N] [--seconds N] [--out DIR]
 
   --quick        one round and few overrides
   --smoke        run everything for an instant: checks that the benchmark works, measures nothing
+  --large        only a catalog of a million overrides and 100,000 namespaces: read, listed, changed
   --rounds N     repetitions of each load, in turn (default: 20)
   --seconds N    of each load (default: 1)
   --out DIR      directory for <date>-<arch>-catalog.json (default: build/bench/results)
@@ -28,6 +30,7 @@ const usage = `catalog: measure what keys and overrides cost
 const flags = {
   quick: false,
   smoke: false,
+  large: false,
   rounds: undefined,
   seconds: undefined,
   out: 'build/bench/results',
@@ -48,6 +51,12 @@ const machine = describeMachine([
   ['weir', join(bin, 'weir'), '--version'],
 ]);
 printMachine(machine);
+
+if (options.large) {
+  const large = await measureLarge({ bin, overrides: 1_000_000, workspaces: 10, namespaces: 10_000 });
+  writeResults(options.out, 'large-catalog', { json: `${JSON.stringify({ machine, large })}\n` });
+  process.exit(0);
+}
 
 const measured = spawnSync(
   join(bin, 'weir_catalog_bench'),

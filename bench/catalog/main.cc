@@ -11,8 +11,11 @@
 
 #include "base/split_mix.h"
 #include "bench/catalog/sessions.h"
+#include "base/check.h"
 #include "bench/command_line.h"
+#include "catalog/changes.h"
 #include "catalog/override_index.h"
+#include "catalog/sql_catalog.h"
 #include "weir/clock.h"
 
 namespace weir::bench {
@@ -92,6 +95,56 @@ std::vector<std::string> measure_lookups(size_t repetitions, size_t identifier_c
   return rows;
 }
 
+// Writes a catalog into a new SQLite file: in each workspace a namespace with nine tenths of its
+// overrides, and the rest in the others. Prints what a client needs.
+int fill(const std::string& path, size_t overrides, size_t workspaces, size_t namespaces) {
+  using namespace catalog;
+  const auto store =
+      make_catalog_store(system_clock(), {.kind = ledgers::LedgerKind::kSqlite, .path = path});
+  const Author author{.actor = "bench", .now = system_clock().now().wall};
+  std::vector<CatalogWrite> writes;
+  const auto flush = [&] {
+    WEIR_CHECK(writes.empty() || store->write(writes));
+    writes.clear();
+  };
+  const auto add = [&](CatalogWrite write) {
+    writes.push_back(std::move(write));
+    if (writes.size() == 1000) flush();
+  };
+  const size_t each = overrides / workspaces;
+  const size_t largest = namespaces > 1 ? each - each / 10 : each;
+  std::string shown;
+  for (size_t w = 0; w < workspaces; ++w) {
+    CatalogWrite workspace = create_workspace(author, fmt::format("tenant-{}", w), w);
+    const std::string id = workspace.row.id;
+    add(std::move(workspace));
+    const NewKey key = create_key(author,
+                                  {.workspace = id,
+                                   .name = "bench",
+                                   .permissions = {"ratelimit.*.*", "key.*.*"}},
+                                  {w + 1, 2, 3});
+    add(key.write);
+    std::vector<Namespace> all;
+    for (size_t n = 0; n < namespaces; ++n) {
+      all.push_back(new_namespace(id, fmt::format("namespace-{}", n), author.now));
+      add(set_namespace(author, all.back(), "namespace.create"));
+    }
+    for (size_t i = 0; i < each; ++i) {
+      const Namespace& ns = i < largest ? all[0] : all[1 + i % (namespaces - 1)];
+      add(set_override(author, ns,
+                       {.identifier = fmt::format("customer-{:07}", i),
+                        .limit = 100 + i % 10,
+                        .duration = Millis(60'000)}));
+    }
+    shown = fmt::format(
+        R"({{"key":"{}","keyId":"{}","namespace":"{}","small":"{}","of_largest":{}}})", key.secret,
+        key.key.id, all.front().name, all.back().name, largest);
+  }
+  flush();
+  fmt::print("{}\n", shown);
+  return 0;
+}
+
 int run(int argc, char** argv) {
   size_t repetitions = 5;  // of look-ups; the least time is printed; 0: none
   size_t identifiers = 1'000'000;
@@ -102,7 +155,14 @@ int run(int argc, char** argv) {
   options.number<size_t>("--identifiers", identifiers, 1, 100'000'000);
   options.number<size_t>("--rounds", rounds, 0, 10'000);
   options.number<size_t>("--overrides", overrides, 1, 1'000'000);
+  std::string file;  // to fill instead
+  size_t workspaces = 1;
+  size_t namespaces = 1;
+  options.text("--fill", file);
+  options.number<size_t>("--workspaces", workspaces, 1, 1000);
+  options.number<size_t>("--namespaces", namespaces, 1, 10'000);
   if (!options.parse(argc, argv)) return 2;
+  if (!file.empty()) return fill(file, overrides, workspaces, namespaces);
   std::vector<std::string> lookups;
   if (repetitions > 0) lookups = measure_lookups(repetitions, identifiers);
   std::vector<std::string> sessions;

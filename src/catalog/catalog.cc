@@ -7,7 +7,14 @@
 namespace weir::catalog {
 namespace {
 
+// How often all rows are looked at, how often those that may have expired since, and for how long
+// at a time.
 constexpr Nanos kCleanEvery = std::chrono::hours(1);
+constexpr Nanos kCleanTick = std::chrono::seconds(1);
+constexpr Nanos kCleanSlice = std::chrono::milliseconds(50);
+constexpr size_t kCleanedAtOnce = 1000;
+// A process that has read nothing waits so long for a store that does not answer.
+constexpr Nanos kMaxSilence = std::chrono::seconds(10);
 // Rows of resets that are written before changes are looked for again.
 constexpr size_t kResetRows = 100;
 
@@ -15,6 +22,13 @@ Error overloaded() {
   return {.code = ErrorCode::kUnavailable,
           .retry = Retry::kMayHelp,
           .detail = "too many changes of the catalog wait",
+          .fix = "send fewer at a time"};
+}
+
+Error too_many_reads() {
+  return {.code = ErrorCode::kUnavailable,
+          .retry = Retry::kMayHelp,
+          .detail = "too many pages of the audit log are being read",
           .fix = "send fewer at a time"};
 }
 
@@ -33,11 +47,14 @@ Error stopped() {
 
 }  // namespace
 
-Catalog::Catalog(const Clock& clock, std::unique_ptr<CatalogStore> store, Options options)
+Catalog::Catalog(const Clock& clock, std::unique_ptr<CatalogStore> store, Options options,
+                 std::unique_ptr<CatalogStore> reader)
     : clock_(clock),
       options_(options),
       store_(std::move(store)),
-      state_(store_ ? CatalogState::kLoading : CatalogState::kNone) {
+      reader_(std::move(reader)),
+      state_(store_ ? CatalogState::kLoading : CatalogState::kNone),
+      progress_(clock.now().mono) {
   snapshot_ = builder_.build();
 }
 
@@ -46,11 +63,14 @@ void Catalog::start() {
   running_.store(true, std::memory_order_relaxed);
   thread_.start();
   thread_.post([this] { tick(); });
+  if (reader_) reading_.start();
+  slow_thread().post([this] { clean_tick(); });
 }
 
 void Catalog::stop() {
   running_.store(false, std::memory_order_relaxed);
   thread_.stop();
+  reading_.stop();
   std::vector<Write> left;
   {
     const base::MutexLock lock(mutex_);
@@ -121,10 +141,15 @@ void Catalog::read_audit(std::string workspace, AuditPosition before, size_t mos
     home.post([done = std::move(done)]() mutable { done(no_store()); });
     return;
   }
-  thread_.post([this, workspace = std::move(workspace), before, most, &home,
-                done = std::move(done)]() mutable {
-    auto entries = store_->read_audit(workspace, before, most);
-    note(entries ? nullptr : &entries.error());
+  if (audit_reads_.fetch_add(1, std::memory_order_relaxed) >= options_.max_audit_reads) {
+    audit_reads_.fetch_sub(1, std::memory_order_relaxed);
+    home.post([done = std::move(done)]() mutable { done(too_many_reads()); });
+    return;
+  }
+  slow_thread().post([this, workspace = std::move(workspace), before, most, &home,
+                      done = std::move(done)]() mutable {
+    auto entries = slow_store().read_audit(workspace, before, most);
+    audit_reads_.fetch_sub(1, std::memory_order_relaxed);
     home.post([done = std::move(done), entries = std::move(entries)]() mutable {
       done(std::move(entries));
     });
@@ -136,7 +161,6 @@ void Catalog::tick() {
   const MonoTime now = clock_.now().mono;
   run_creations();
   (void)poll(now);
-  if (now - cleaned_at_ >= kCleanEvery) clean();
   {
     const base::MutexLock lock(build_mutex_);
     free_retired();
@@ -154,40 +178,52 @@ std::unique_ptr<Error> Catalog::poll_once() {
 std::unique_ptr<Error> Catalog::poll(MonoTime now) {
   const bool missed =
       state() != CatalogState::kLoading && now - polled_at_ >= Nanos(options_.kept_deleted) / 2;
+  const auto failed = [&](const Error& error) {
+    note(&error);
+    return std::make_unique<Error>(error);
+  };
   const auto heads = store_->read_heads(read_to_.revision);
-  if (!heads) {
-    note(&heads.error());
-    return std::make_unique<Error>(heads.error());
-  }
+  if (!heads) return failed(heads.error());
   const CatalogHead last = heads->last;
   // Another nonce: another database, or an older backup of this one, has replaced it.
   const bool again = missed || heads->known_nonce != read_to_.nonce;
+  // Until all was read again, requests find what is known.
+  SnapshotBuilder fresh;
   CatalogPosition at;
   // Behind all rows of this revision.
   if (!again) at = {.revision = read_to_.revision, .id = "\xff"};
-  std::vector<CatalogRow> rows;
+  bool any = false;
+  // Rows of a later revision need not be read now: they come with the next poll.
   for (bool more = at.revision < last.revision; more;) {
-    auto page = store_->read_after(at, options_.page);
-    if (!page) {
-      note(&page.error());
-      return std::make_unique<Error>(page.error());
-    }
-    more = page->size() == options_.page;
-    for (CatalogRow& row : *page) rows.push_back(std::move(row));
-    if (!rows.empty()) at = {.revision = rows.back().revision, .id = rows.back().id};
+    progress_.store(clock_.now().mono, std::memory_order_relaxed);
+    const auto page = store_->read_after(at, options_.page);
+    if (!page) return failed(page.error());
+    if (page->empty()) break;
+    at = {.revision = page->back().revision, .id = page->back().id};
+    more = page->size() == options_.page && at.revision <= last.revision;
+    any = true;
+    const base::MutexLock lock(build_mutex_);
+    for (const CatalogRow& row : *page) (again ? fresh : builder_).apply(row);
   }
   // Rows of a later revision are read once more: its nonce is not known.
   read_to_ = last;
   polled_at_ = now;
-  if (!rows.empty() || again) {
+  if (any || again) {
     const base::MutexLock lock(build_mutex_);
-    if (again) builder_.clear();
-    for (const CatalogRow& row : rows) builder_.apply(row);
+    if (again) {
+      fresh.take_configuration(builder_);
+      builder_ = std::move(fresh);
+    }
     publish();
   }
   note(nullptr);
   state_.store(CatalogState::kReady, std::memory_order_relaxed);
   return nullptr;
+}
+
+bool Catalog::is_catching_up(MonoTime now) const {
+  return state() == CatalogState::kLoading && !gave_up_.load(std::memory_order_relaxed) &&
+         now - progress_.load(std::memory_order_relaxed) < kMaxSilence;
 }
 
 // All changes, then some resets.
@@ -274,16 +310,46 @@ void Catalog::note(const Error* error) {
   if (error != nullptr && error->retry == Retry::kMayHelp && state() == CatalogState::kReady) {
     state_.store(CatalogState::kLost, std::memory_order_relaxed);
   }
+  if (error != nullptr && state() == CatalogState::kLoading && !is_catching_up(clock_.now().mono)) {
+    gave_up_.store(true, std::memory_order_relaxed);
+  }
   const base::MutexLock lock(mutex_);
   last_error_ = error == nullptr ? "" : error->detail + "; " + error->fix;
 }
 
-void Catalog::clean() {
+void Catalog::clean_tick() {
+  if (!running_.load(std::memory_order_relaxed)) return;
+  const MonoTime start = clock_.now().mono;
+  while (clean_once() && clock_.now().mono - start < kCleanSlice) continue;
+  slow_thread().post_at(clock_.now().mono + kCleanTick, [this] { clean_tick(); });
+}
+
+bool Catalog::clean_once() {
+  if (!store_) return false;
   const Instant now = clock_.now();
-  cleaned_at_ = now.mono;
-  (void)store_->clean(now.wall - options_.kept_deleted);
-  const base::MutexLock lock(build_mutex_);
-  if (builder_.forget_expired(now.wall)) publish();
+  if (!cleaning_.begun || now.mono - *cleaning_.begun >= kCleanEvery) {
+    cleaning_ = {.rows = true, .begun = now.mono};
+    const base::MutexLock lock(build_mutex_);
+    if (builder_.forget_expired(now.wall)) publish();
+  }
+  CatalogStore& store = slow_store();
+  if (cleaning_.rows) {
+    auto cleaned =
+        store.clean_rows(cleaning_.row, now.wall - options_.kept_deleted, kCleanedAtOnce);
+    if (!cleaned) return false;
+    cleaning_.row = std::move(cleaned->last);
+    cleaning_.rows = !cleaning_.row.empty();
+    return true;
+  }
+  const uint64_t head = snapshot()->revision();
+  const auto cleaned = store.clean_audit(
+      cleaning_.audit,
+      {.before = now.wall - options_.audit_kept,
+       .resets_before = head - std::min(head, options_.resets_in_audit)},
+      kCleanedAtOnce);
+  if (!cleaned) return false;
+  cleaning_.audit = cleaned->last;
+  return cleaned->more;
 }
 
 }  // namespace weir::catalog

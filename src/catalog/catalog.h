@@ -11,6 +11,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,10 +44,17 @@ class Catalog {
     // Rows that wait to be written. Resets, which clients cause, may be half of them, so that the
     // changes of administrators find a place.
     size_t max_queued = 1000;
+    // Entries of the audit log are deleted when they are older, and those of resets, which clients
+    // cause, also when so many changes are newer.
+    Millis audit_kept{std::chrono::hours(24 * 90)};
+    uint64_t resets_in_audit = 1'000'000;
+    size_t max_audit_reads = 100;  // that wait
   };
 
-  // Without a store if `store` is null.
-  Catalog(const Clock& clock, std::unique_ptr<CatalogStore> store, Options options);
+  // Without a store if `store` is null. The audit log is read, and expired rows are deleted, by
+  // another thread with another store if there is one, so that changes do not wait for it.
+  Catalog(const Clock& clock, std::unique_ptr<CatalogStore> store, Options options,
+          std::unique_ptr<CatalogStore> reader = nullptr);
   Catalog(const Clock& clock, std::unique_ptr<CatalogStore> store)
       : Catalog(clock, std::move(store), Options()) {}
   ~Catalog() { stop(); }
@@ -64,6 +72,11 @@ class Catalog {
   [[nodiscard]] uint64_t version() const { return version_.load(std::memory_order_acquire); }
   [[nodiscard]] std::shared_ptr<const Snapshot> snapshot() const;
   [[nodiscard]] CatalogState state() const { return state_.load(std::memory_order_relaxed); }
+  // Whether this process should get no requests yet, because overrides and keys that exist are
+  // not known: nothing was read to its end, and the store answers.
+  [[nodiscard]] bool is_catching_up(MonoTime now) const;
+  // When the store last returned rows, or this was made.
+  [[nodiscard]] MonoTime progress() const { return progress_.load(std::memory_order_relaxed); }
   // Why the last call failed; empty if it succeeded.
   [[nodiscard]] std::string last_error() const;
 
@@ -80,6 +93,8 @@ class Catalog {
   // Writes what waits, and polls; for tests and for programs without a thread. Not between start()
   // and stop().
   [[nodiscard]] std::unique_ptr<Error> poll_once();
+  // One step of the deletion of expired rows. True: there is more to do now.
+  bool clean_once();
 
  private:
   struct Write {
@@ -92,7 +107,18 @@ class Catalog {
     size_t rows = 0;
   };
 
+  // Deletion of expired rows: where the next step begins.
+  struct Cleaning {
+    bool rows = false;  // a walk through the rows has begun
+    std::string row{};
+    uint64_t audit = 0;
+    std::optional<MonoTime> begun{};
+  };
+
   void tick();
+  void clean_tick();
+  [[nodiscard]] platform::ThreadExecutor& slow_thread() { return reader_ ? reading_ : thread_; }
+  [[nodiscard]] CatalogStore& slow_store() { return reader_ ? *reader_ : *store_; }
   [[nodiscard]] std::unique_ptr<Error> poll(MonoTime now);
   // False: none waited.
   bool run_writes();
@@ -102,11 +128,11 @@ class Catalog {
   // Frees old snapshots that nobody uses any more.
   void free_retired() WEIR_REQUIRES(build_mutex_);
   void note(const Error* error);
-  void clean();
 
   const Clock& clock_;
   const Options options_;
   const std::unique_ptr<CatalogStore> store_;
+  const std::unique_ptr<CatalogStore> reader_;  // of the other thread; may be null
 
   // Held while snapshots are built, which may take long. Requests never take it.
   base::StdMutex build_mutex_;
@@ -127,13 +153,20 @@ class Catalog {
   std::atomic<uint64_t> version_{1};
   std::atomic<CatalogState> state_;
   std::atomic<bool> running_{false};
+  // While nothing was read to its end; relaxed: nothing depends on them.
+  std::atomic<MonoTime> progress_;    // when the store answered last
+  std::atomic<bool> gave_up_{false};  // it did not answer for too long
+  std::atomic<size_t> audit_reads_{0};
 
   // Of the thread.
   CatalogHead read_to_;
   MonoTime polled_at_{};
-  MonoTime cleaned_at_{};
+  // Of the thread that cleans.
+  Cleaning cleaning_;
 
-  platform::ThreadExecutor thread_;  // last, so that it ends before what it uses
+  // Last, so that they end before what they use.
+  platform::ThreadExecutor thread_;
+  platform::ThreadExecutor reading_;
 };
 
 }  // namespace weir::catalog

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <utility>
+#include <vector>
 
 namespace weir::catalog {
 namespace {
@@ -38,13 +38,14 @@ class Fields {
     while (!text.empty()) {
       std::string_view value = cut(text, '\n');
       const std::string_view name = cut(value, ' ');
-      fields_.emplace(name, value);
+      fields_.emplace_back(name, value);
     }
   }
   [[nodiscard]] std::optional<std::string_view> text(std::string_view name) const {
-    const auto found = fields_.find(name);
-    if (found == fields_.end()) return std::nullopt;
-    return found->second;
+    for (const auto& [field, value] : fields_) {
+      if (field == name) return value;
+    }
+    return std::nullopt;
   }
   [[nodiscard]] std::optional<uint64_t> number(std::string_view name) const {
     const auto value = text(name);
@@ -71,7 +72,7 @@ class Fields {
   }
 
  private:
-  std::map<std::string_view, std::string_view, std::less<>> fields_;
+  std::vector<std::pair<std::string_view, std::string_view>> fields_;  // few
 };
 
 uint64_t millis(WallTime time) {
@@ -159,16 +160,17 @@ CatalogRow to_row(const Namespace& ns) {
           .deleted = ns.deleted};
 }
 
-CatalogRow to_row(const Override& override) {
+CatalogRow to_row(const OverrideRecord& record) {
+  const Override& override = record.values;
   Lines body;
   body.add("limit", override.limit);
   body.add("duration", static_cast<uint64_t>(override.duration.count()));
   if (override.burst) body.add("burst", *override.burst);
   write_past(override.since, override.past, body);
   return {.kind = 'o',
-          .id = override.id,
-          .workspace = override.workspace,
-          .parent = override.namespace_id,
+          .id = std::string(override.id.text()),
+          .workspace = record.workspace,
+          .parent = record.namespace_id,
           .name = override.identifier,
           .body = body.take(),
           .deleted = override.deleted};
@@ -230,17 +232,17 @@ std::optional<Record> to_namespace(const CatalogRow& row, const Fields& fields) 
 std::optional<Record> to_override(const CatalogRow& row, const Fields& fields) {
   const auto limit = fields.count("limit", 0);
   const auto duration = fields.duration("duration");
-  if (!limit || !duration) return std::nullopt;
-  return Override{.identifier = row.name,
-                  .limit = *limit,
-                  .duration = *duration,
-                  .burst = fields.count("burst", 1),
-                  .id = row.id,
-                  .workspace = row.workspace,
-                  .namespace_id = row.parent,
-                  .deleted = row.deleted,
-                  .since = fields.time("since").value_or(WallTime{}),
-                  .past = to_past(fields.text("past").value_or(""))};
+  if (!limit || !duration || row.id.size() > OverrideId::kMaxBytes) return std::nullopt;
+  return OverrideRecord{.workspace = row.workspace,
+                        .namespace_id = row.parent,
+                        .values = {.identifier = row.name,
+                                   .limit = *limit,
+                                   .duration = *duration,
+                                   .burst = fields.count("burst", 1),
+                                   .id = row.id,
+                                   .deleted = row.deleted,
+                                   .since = fields.time("since").value_or(WallTime{}),
+                                   .past = to_past(fields.text("past").value_or(""))}};
 }
 
 std::optional<Record> to_reset(const CatalogRow& row, const Fields& fields) {

@@ -31,7 +31,7 @@ struct CatalogRow {
 
 inline constexpr size_t kMaxBodyBytes = 16'000;
 
-using Record = std::variant<Workspace, Key, Namespace, Override, Reset>;
+using Record = std::variant<Workspace, Key, Namespace, OverrideRecord, Reset>;
 
 [[nodiscard]] CatalogRow row_of(const Record& record);
 // None: the row is of another version or was damaged.

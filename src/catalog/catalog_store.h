@@ -44,6 +44,12 @@ struct CatalogPosition {
   friend auto operator<=>(const CatalogPosition&, const CatalogPosition&) = default;
 };
 
+// Which entries of the audit log have expired.
+struct AuditBounds {
+  WallTime before{};             // all that are older
+  uint64_t resets_before = 0;    // those of resets that have a smaller revision
+};
+
 class CatalogStore {
  public:
   virtual ~CatalogStore() = default;
@@ -66,8 +72,26 @@ class CatalogStore {
   [[nodiscard]] virtual Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
                                                                    const AuditPosition& before,
                                                                    size_t most) = 0;
-  // Deletes rows of overrides and resets that were deleted before `before`. Returns their number.
-  [[nodiscard]] virtual Result<size_t> clean(WallTime before) = 0;
+  // None: there is no such row.
+  [[nodiscard]] virtual Result<std::optional<CatalogRow>> read_row(const std::string& id) = 0;
+
+  // Deletion in steps, so that no call takes long: each looks at the next `most` rows behind a
+  // position and deletes those that have expired.
+  struct CleanedRows {
+    size_t deleted = 0;
+    std::string last = {};  // the id of the last row; empty: that was the last one of all
+  };
+  // Overrides that were deleted before `before`, and resets that were made kResetKept earlier.
+  [[nodiscard]] virtual Result<CleanedRows> clean_rows(const std::string& after, WallTime before,
+                                                       size_t most) = 0;
+  struct CleanedAudit {
+    size_t deleted = 0;
+    uint64_t last = 0;  // the revision of the last entry that is not looked at again
+    bool more = false;
+  };
+  // Not the entries of the last transaction, which have its nonce.
+  [[nodiscard]] virtual Result<CleanedAudit> clean_audit(uint64_t after, const AuditBounds& bounds,
+                                                         size_t most) = 0;
 };
 
 }  // namespace weir::catalog

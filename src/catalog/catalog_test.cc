@@ -1,17 +1,23 @@
 #include "catalog/catalog.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 
 #include "catalog/changes.h"
+#include "catalog/explaining_link_test.h"
 #include "catalog/sql_catalog.h"
+#include "ledgers/sql/sqlite_link.h"
 #include "tests/doubles/manual_clock.h"
 #include "tests/servers/await.h"
 #include "tests/servers/temporary_folder.h"
 
 namespace weir::catalog {
 namespace {
+
+using testing::HasSubstr;
 
 const std::string kHome(kDefaultWorkspace);
 const Author kAuthor{.actor = "root", .now = WallTime(Millis(1000))};
@@ -33,6 +39,10 @@ Namespace api() {
 CatalogWrite override_of(const std::string& identifier, Count limit) {
   return set_override(kAuthor, api(),
                       {.identifier = identifier, .limit = limit, .duration = Millis(1000)});
+}
+
+Override override_in(const CatalogWrite& write) {
+  return std::get<OverrideRecord>(*record_of(write.row)).values;
 }
 
 // The limit that a snapshot has for an identifier; 0: none.
@@ -192,14 +202,197 @@ TEST(SqlCatalog, RemovesDeletedOverridesAndKeepsOtherRows) {
   const auto store = file.open();
   const CatalogWrite set = override_of("a", 1);
   ASSERT_TRUE(store->write(std::vector{set_namespace(kAuthor, api(), "namespace.create"), set}));
-  const Override override = std::get<Override>(*record_of(set.row));
-  ASSERT_TRUE(store->write(
-      std::vector{delete_override(kAuthor, override), delete_namespace(kAuthor, api())}));
+  ASSERT_TRUE(store->write(std::vector{delete_override(kAuthor, api(), override_in(set)),
+                                       delete_namespace(kAuthor, api())}));
   file.clock.advance(std::chrono::hours(2));
   const WallTime now = file.clock.now().wall;
-  EXPECT_EQ(store->clean(now - std::chrono::hours(3)).value(), 0U);
-  EXPECT_EQ(store->clean(now - std::chrono::hours(1)).value(), 1U);
+  EXPECT_EQ(store->clean_rows("", now - std::chrono::hours(3), 10)->deleted, 0U);
+  EXPECT_EQ(store->clean_rows("", now - std::chrono::hours(1), 10)->deleted, 1U);
   EXPECT_EQ(store->read_after({}, 10)->size(), 1U);
+}
+
+// A store that can be exchanged, as a restored backup is.
+struct Switch final : CatalogStore {
+  CatalogStore* now = nullptr;
+  std::function<void()> on_page = {};  // after each page of rows
+  Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
+    return now->write(writes);
+  }
+  Result<Heads> read_heads(uint64_t known) override { return now->read_heads(known); }
+  Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
+    auto page = now->read_after(at, most);
+    if (on_page) on_page();
+    return page;
+  }
+  Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
+                                             const AuditPosition& before, size_t most) override {
+    return now->read_audit(workspace, before, most);
+  }
+  Result<std::optional<CatalogRow>> read_row(const std::string& id) override {
+    return now->read_row(id);
+  }
+  Result<CleanedRows> clean_rows(const std::string& after, WallTime before, size_t most) override {
+    return now->clean_rows(after, before, most);
+  }
+  Result<CleanedAudit> clean_audit(uint64_t after, const AuditBounds& bounds,
+                                   size_t most) override {
+    return now->clean_audit(after, bounds, most);
+  }
+};
+
+// A store that can stop answering.
+struct Failing final : CatalogStore {
+  std::unique_ptr<CatalogStore> inner;
+  bool fails = false;
+  [[nodiscard]] static Error error() {
+    return {.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "away"};
+  }
+  Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
+    if (fails) return error();
+    return inner->write(writes);
+  }
+  Result<Heads> read_heads(uint64_t known) override {
+    if (fails) return error();
+    return inner->read_heads(known);
+  }
+  Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
+    return inner->read_after(at, most);
+  }
+  Result<std::vector<AuditEntry>> read_audit(const std::string&, const AuditPosition&,
+                                             size_t) override {
+    return error();
+  }
+  Result<std::optional<CatalogRow>> read_row(const std::string&) override { return error(); }
+  Result<CleanedRows> clean_rows(const std::string&, WallTime, size_t) override {
+    return error();
+  }
+  Result<CleanedAudit> clean_audit(uint64_t, const AuditBounds&, size_t) override {
+    return error();
+  }
+};
+
+// One transaction writes many rows, as an import does, and many write few.
+void fill(CatalogStore& store) {
+  std::vector<CatalogWrite> many{set_namespace(kAuthor, api(), "namespace.create")};
+  for (int i = 0; i < 60; ++i) many.push_back(override_of("m" + std::to_string(i), 1));
+  ASSERT_TRUE(store.write(many));
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(store.write(std::vector{override_of("s" + std::to_string(i), 1)}));
+  }
+}
+
+// With the comparison "revision > ? OR (revision = ? AND id > ?)" SQLite read the whole index for
+// each page, so that a large catalog took a time that grew with the square of its size.
+TEST(SqlCatalog, FindsEveryPageByAnIndexWhereverItIs) {
+  const File file;
+  auto link = std::make_unique<ExplainingLink>(
+      ledgers::make_sqlite_link(file.clock, (file.folder.path() / "ledger.db").string()));
+  ExplainingLink& explaining = *link;
+  const auto store = make_sql_catalog(ledgers::LedgerKind::kSqlite, std::move(link), "file");
+  fill(*store);
+  const auto plan_of = [&](const auto& call) {
+    explaining.plans.clear();
+    call();
+    std::string all;
+    for (const std::string& each : explaining.plans) {
+      all += each + '\n';
+      EXPECT_EQ(each.find("SCAN weir_"), std::string::npos) << each;
+    }
+    return all;
+  };
+  const auto rows = store->read_after({}, 200);
+  ASSERT_EQ(rows->size(), 121U);
+  const CatalogRow& middle = (*rows)[40];
+  EXPECT_THAT(plan_of([&] {
+                EXPECT_EQ(store->read_after({middle.revision, middle.id}, 7)->front(), (*rows)[41]);
+              }),
+              HasSubstr("INDEX weir_catalog_revision ((revision,id)>(?,?))"));
+  const auto entries = store->read_audit(kHome, {}, 200);
+  ASSERT_EQ(entries->size(), 121U);
+  const AuditPosition before{.revision = (*entries)[80].revision,
+                             .position = (*entries)[80].position};
+  EXPECT_THAT(plan_of([&] {
+                EXPECT_EQ(store->read_audit(kHome, before, 7)->front(), (*entries)[81]);
+              }),
+              HasSubstr("INDEX weir_audit_workspace (workspace=? AND revision<?)"));
+  EXPECT_THAT(
+      plan_of([&] { EXPECT_EQ(store->read_audit("", before, 7)->front(), (*entries)[81]); }),
+      HasSubstr("((revision,position)<(?,?))"));
+  EXPECT_THAT(plan_of([&] { EXPECT_EQ(store->read_row(middle.id)->value(), middle); }),
+              HasSubstr("(id=?)"));
+  const WallTime late = file.clock.now().wall + 2 * kResetKept;
+  EXPECT_THAT(plan_of([&] { EXPECT_TRUE(store->clean_rows(middle.id, late, 7)); }),
+              HasSubstr("(id>?)"));
+  EXPECT_THAT(plan_of([&] { EXPECT_TRUE(store->clean_audit(3, {.before = late}, 7)); }),
+              HasSubstr("(revision>? AND revision<?)"));
+}
+
+// A server was ready ten seconds after its start, however much was left to read: blocks with a limit
+// of 0 did not apply yet.
+TEST(Catalog, IsNotReadyUntilItHasReadToTheEnd) {
+  File file;
+  const auto store = file.open();
+  fill(*store);
+  auto switched = std::make_unique<Switch>();
+  Switch& slow = *switched;
+  slow.now = store.get();
+  Catalog catalog(file.clock, std::move(switched), {.page = 10});
+  size_t pages = 0;
+  slow.on_page = [&] {
+    ++pages;
+    EXPECT_EQ(catalog.state(), CatalogState::kLoading);
+    EXPECT_EQ(limit_in(catalog, "m0"), 0U);
+    EXPECT_TRUE(catalog.is_catching_up(file.clock.now().mono));
+    file.clock.advance(std::chrono::seconds(9));
+    EXPECT_TRUE(catalog.is_catching_up(file.clock.now().mono));
+  };
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(pages, 13U) << "each page is read once";
+  EXPECT_FALSE(catalog.is_catching_up(file.clock.now().mono));
+  EXPECT_EQ(limit_in(catalog, "m0"), 1U);
+  EXPECT_EQ(limit_in(catalog, "s59"), 1U);
+}
+
+TEST(Catalog, WaitsTenSecondsForAStoreThatDoesNotAnswer) {
+  File file;
+  const auto store = file.open();
+  fill(*store);
+  auto failing = std::make_unique<Failing>();
+  Failing& away = *failing;
+  away.inner = file.open();
+  away.fails = true;
+  Catalog catalog(file.clock, std::move(failing));
+  EXPECT_NE(catalog.poll_once(), nullptr);
+  EXPECT_TRUE(catalog.is_catching_up(file.clock.now().mono));
+  file.clock.advance(std::chrono::seconds(10));
+  EXPECT_FALSE(catalog.is_catching_up(file.clock.now().mono));
+  EXPECT_NE(catalog.poll_once(), nullptr);
+  // It serves without the catalog; a database that comes back must not take it out of service.
+  away.fails = false;
+  EXPECT_FALSE(catalog.is_catching_up(file.clock.now().mono));
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(limit_in(catalog, "m0"), 1U);
+}
+
+TEST(Catalog, ReadsOnlyToTheHeadThatItHasSeen) {
+  File file;
+  const auto store = file.open();
+  fill(*store);
+  auto switched = std::make_unique<Switch>();
+  Switch& busy = *switched;
+  busy.now = store.get();
+  Catalog catalog(file.clock, std::move(switched), {.page = 10});
+  size_t pages = 0;
+  // Others write more than a page for each page that it reads.
+  busy.on_page = [&] {
+    if (++pages > 20) return;
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_TRUE(store->write(std::vector{override_of("x" + std::to_string(i), 1)}));
+    }
+  };
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  EXPECT_EQ(catalog.state(), CatalogState::kReady);
+  EXPECT_EQ(pages, 13U);
 }
 
 TEST(Catalog, ReadsWhatOthersWrite) {
@@ -239,30 +432,13 @@ TEST(Catalog, ReadsAllAgainAfterALongSilenceAndForgetsWhatWasRemoved) {
   ASSERT_TRUE(other->write(std::vector{set_namespace(kAuthor, api(), "namespace.create"), set}));
   EXPECT_EQ(catalog.poll_once(), nullptr);
   EXPECT_EQ(limit_in(catalog, "a"), 1U);
-  ASSERT_TRUE(
-      other->write(std::vector{delete_override(kAuthor, std::get<Override>(*record_of(set.row)))}));
+  ASSERT_TRUE(other->write(std::vector{delete_override(kAuthor, api(), override_in(set))}));
   file.clock.advance(std::chrono::hours(30));
-  EXPECT_EQ(other->clean(file.clock.now().wall - std::chrono::hours(24)).value(), 1U);
+  const WallTime before = file.clock.now().wall - std::chrono::hours(24);
+  EXPECT_EQ(other->clean_rows("", before, 10)->deleted, 1U);
   EXPECT_EQ(catalog.poll_once(), nullptr);
   EXPECT_EQ(limit_in(catalog, "a"), 0U);
 }
-
-// A store that can be exchanged, as a restored backup is.
-struct Switch final : CatalogStore {
-  CatalogStore* now = nullptr;
-  Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
-    return now->write(writes);
-  }
-  Result<Heads> read_heads(uint64_t known) override { return now->read_heads(known); }
-  Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
-    return now->read_after(at, most);
-  }
-  Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
-                                             const AuditPosition& before, size_t most) override {
-    return now->read_audit(workspace, before, most);
-  }
-  Result<size_t> clean(WallTime before) override { return now->clean(before); }
-};
 
 TEST(Catalog, ReadsAllAgainIfTheDatabaseWasReplaced) {
   const File file;
@@ -383,29 +559,6 @@ TEST(Catalog, WritesEveryCreation) {
 
 TEST(Catalog, KeepsItsSnapshotWhileTheStoreFails) {
   const File file;
-  struct Failing final : CatalogStore {
-    std::unique_ptr<CatalogStore> inner;
-    bool fails = false;
-    [[nodiscard]] static Error error() {
-      return {.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "away"};
-    }
-    Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
-      if (fails) return error();
-      return inner->write(writes);
-    }
-    Result<Heads> read_heads(uint64_t known) override {
-      if (fails) return error();
-      return inner->read_heads(known);
-    }
-    Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
-      return inner->read_after(at, most);
-    }
-    Result<std::vector<AuditEntry>> read_audit(const std::string&, const AuditPosition&,
-                                               size_t) override {
-      return error();
-    }
-    Result<size_t> clean(WallTime) override { return size_t{0}; }
-  };
   auto failing = std::make_unique<Failing>();
   Failing& store = *failing;
   store.inner = file.open();

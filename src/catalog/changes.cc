@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace weir::catalog {
 namespace {
@@ -139,8 +140,6 @@ CatalogWrite set_override(const Author& author, const Namespace& ns, const Overr
                     .duration = values.duration,
                     .burst = values.burst,
                     .id = override_id(ns.id, values.identifier),
-                    .workspace = ns.workspace,
-                    .namespace_id = ns.id,
                     .since = author.now};
   if (prior.same != nullptr) {
     override.past = prior.same->past;
@@ -161,17 +160,17 @@ CatalogWrite set_override(const Author& author, const Namespace& ns, const Overr
   }
   const LimitValues shown{
       .limit = values.limit, .duration = values.duration, .burst = values.burst};
-  return {.row = row_of(override),
+  return {.row = row_of(OverrideRecord{ns.workspace, ns.id, override}),
           .audit = entry_of(author, ns.workspace, "override.set", override.id,
                             text_of(shown) + ", identifier " + override.identifier)};
 }
 
-CatalogWrite delete_override(const Author& author, const Override& override) {
+CatalogWrite delete_override(const Author& author, const Namespace& ns, const Override& override) {
   Override deleted = override;
   deleted.deleted = true;
   deleted.since = author.now;
-  return {.row = row_of(deleted),
-          .audit = entry_of(author, override.workspace, "override.delete", override.id,
+  return {.row = row_of(OverrideRecord{ns.workspace, ns.id, std::move(deleted)}),
+          .audit = entry_of(author, ns.workspace, "override.delete", override.id,
                             "identifier " + override.identifier)};
 }
 

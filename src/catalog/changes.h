@@ -54,7 +54,8 @@ struct PriorOverride {
 [[nodiscard]] CatalogWrite set_override(const Author& author, const Namespace& ns,
                                         const OverrideValues& values,
                                         const PriorOverride& prior = {});
-[[nodiscard]] CatalogWrite delete_override(const Author& author, const Override& override);
+[[nodiscard]] CatalogWrite delete_override(const Author& author, const Namespace& ns,
+                                           const Override& override);
 
 // `random`: bits that no client can guess.
 [[nodiscard]] CatalogWrite reset_identifier(const Author& author, const Namespace& ns,

@@ -38,6 +38,10 @@ bool is_older(const Override* a, const Override* b) {
   return a->since < b->since;
 }
 
+bool has_star(const std::shared_ptr<const Override>& override) {
+  return override->identifier.find('*') != std::string::npos;
+}
+
 static_assert(kMaxNameBytes <= std::numeric_limits<uint16_t>::max());
 
 }  // namespace
@@ -93,14 +97,22 @@ void OverrideIndex::Table::add(uint64_t hash, const Override& override) {
 }
 
 OverrideIndex::OverrideIndex(std::vector<std::shared_ptr<const Override>> overrides)
-    : all_(std::move(overrides)), exact_(all_.size()), prefixes_(all_.size()) {
-  std::ranges::sort(all_, {}, [](const auto& each) { return std::string_view(each->identifier); });
+    : all_(std::move(overrides)),
+      exact_(all_.size()),
+      prefixes_(static_cast<size_t>(std::ranges::count_if(all_, has_star))) {
+  const auto id_of = [](const auto& each) { return each->id.text(); };
+  if (!std::ranges::is_sorted(all_, {}, id_of)) std::ranges::sort(all_, {}, id_of);
+  std::vector<const Override*> wildcards;
   for (const auto& each : all_) {
     exact_.add(hash_of(each->identifier), *each);
-    if (each->identifier.find('*') == std::string::npos) {
+    if (has_star(each)) {
+      wildcards.push_back(each.get());
+    } else {
       has_plain_ = true;
-      continue;
     }
+  }
+  std::ranges::sort(wildcards, {}, &Override::identifier);
+  for (const Override* const each : wildcards) {
     Pattern pattern = pattern_of(*each);
     if (is_prefix(pattern)) {
       add_prefix(pattern);

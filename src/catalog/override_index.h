@@ -53,7 +53,7 @@ class OverrideIndex {
   // Whether an override is neither one identifier nor a beginning and '*'.
   [[nodiscard]] static bool is_costly(const Override& override);
 
-  // Sorted by identifier.
+  // Sorted by id.
   [[nodiscard]] std::span<const std::shared_ptr<const Override>> all() const { return all_; }
   [[nodiscard]] const Override* find_exact(std::string_view identifier) const;
 

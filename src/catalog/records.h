@@ -6,8 +6,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rules/root_keys.h"
@@ -94,19 +99,47 @@ struct Namespace {
   friend bool operator==(const Namespace&, const Namespace&) = default;
 };
 
-// First what a request needs, in one cache line.
+// The id of an override, without an allocation: a catalog has many of them.
+class OverrideId {
+ public:
+  static constexpr size_t kMaxBytes = 30;
+  OverrideId() = default;
+  // Of a longer text it has the first bytes.
+  OverrideId(std::string_view text)  // NOLINT(google-explicit-constructor): it is a text
+      : size_(static_cast<uint8_t>(std::min(text.size(), kMaxBytes))) {
+    std::memcpy(bytes_.data(), text.data(), size_);
+  }
+  OverrideId(const std::string& text)  // NOLINT(google-explicit-constructor)
+      : OverrideId(std::string_view(text)) {}
+  [[nodiscard]] std::string_view text() const { return {bytes_.data(), size_}; }
+  operator std::string_view() const { return text(); }  // NOLINT(google-explicit-constructor)
+  friend bool operator==(const OverrideId&, const OverrideId&) = default;
+
+ private:
+  std::array<char, kMaxBytes> bytes_{};
+  uint8_t size_ = 0;
+};
+
+// First what a request needs, in one cache line, and the rest in the next one.
 struct alignas(64) Override {
   std::string identifier = {};  // '*' matches any bytes, also none
   Count limit = 0;              // 0: denies everything
   Millis duration{};
   std::optional<Count> burst{};
-  std::string id = {};
-  std::string workspace = {};
-  std::string namespace_id = {};
+  OverrideId id = {};
   bool deleted = false;
   WallTime since{};  // when its duration was set, or when it was deleted; 1970: unknown
   std::vector<PastDuration> past = {};
   friend bool operator==(const Override&, const Override&) = default;
+};
+static_assert(sizeof(Override) == 128);
+
+// An override and where it applies, which all overrides of a namespace have in common.
+struct OverrideRecord {
+  std::string workspace = {};
+  std::string namespace_id = {};
+  Override values = {};
+  friend bool operator==(const OverrideRecord&, const OverrideRecord&) = default;
 };
 
 // How long a reset is kept: the longest window, twice, and a day.

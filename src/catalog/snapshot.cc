@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,12 +19,12 @@ WallTime ended_counts_until(const Override& override) {
   return counts_until(override.since, counts_for(longest, override.limit, override.burst));
 }
 
-std::shared_ptr<const OverrideIndex> index_of(
-    const std::map<std::string, std::shared_ptr<const Override>>& by_id) {
-  if (by_id.empty()) return nullptr;
+template <typename Overrides>
+std::shared_ptr<const OverrideIndex> index_of(const Overrides& known) {
+  if (known.empty()) return nullptr;
   std::vector<std::shared_ptr<const Override>> overrides;
-  overrides.reserve(by_id.size());
-  for (const auto& [id, override] : by_id) overrides.push_back(override);
+  overrides.reserve(known.size());
+  for (const auto& each : known) overrides.push_back(each.values);
   return std::make_shared<OverrideIndex>(std::move(overrides));
 }
 
@@ -51,23 +53,34 @@ const NamespaceView* WorkspaceView::find(std::string_view name_or_id) const {
   return found == by_name.end() ? nullptr : found->second.get();
 }
 
-size_t Snapshot::HashOfKey::operator()(const rules::KeyHash& hash) const {
+size_t KeyTable::HashOfKey::operator()(const rules::KeyHash& hash) const {
   size_t word = 0;
   std::memcpy(&word, hash.data(), sizeof word);
   return word;
 }
 
 // The look-up compares in variable time, but only bytes of a hash: they tell nothing of a key.
-const KeyView* Snapshot::find_key(const rules::KeyHash& hash) const {
-  const auto found = keys_.find(hash);
-  return found == keys_.end() ? nullptr : found->second.get();
+const KeyView* KeyTable::find(const rules::KeyHash& hash) const {
+  const auto found = by_hash_.find(hash);
+  return found == by_hash_.end() ? nullptr : found->second;
 }
 
-const KeyView* Snapshot::find_key_by_id(std::string_view id) const {
-  for (const auto& [hash, key] : keys_) {
-    if (key->record.id == id) return key.get();
-  }
-  return nullptr;
+const KeyView* KeyTable::find_by_id(std::string_view id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second.get();
+}
+
+std::span<const KeyView* const> KeyTable::of(std::string_view workspace) const {
+  const auto found = by_workspace_.find(workspace);
+  if (found == by_workspace_.end()) return {};
+  return found->second;
+}
+
+// In the order of the ids.
+void KeyTable::add(const std::shared_ptr<const KeyView>& key) {
+  by_hash_[key->record.hash] = key.get();
+  by_workspace_[key->record.workspace].push_back(key.get());
+  by_id_[key->record.id] = key;
 }
 
 const WorkspaceView* Snapshot::find_workspace(std::string_view id) const {
@@ -83,17 +96,24 @@ void SnapshotBuilder::clear() {
   revision_ = 0;
   revisions_.clear();
   deleted_.clear();
+  override_count_ = 0;
   newest_ = {};
   workspaces_.clear();
   keys_.clear();
   namespaces_.clear();
   changed_.clear();
+  last_marked_ = nullptr;
   keys_changed_ = true;
   last_ = nullptr;
   const std::string id(kDefaultWorkspace);
   workspaces_[id] = {.id = id, .name = "default"};
   workspaces_changed_ = {id};
   configure(std::move(configured_));
+}
+
+void SnapshotBuilder::take_configuration(SnapshotBuilder& other) {
+  file_changes_ = std::move(other.file_changes_);
+  configure(std::move(other.configured_));
 }
 
 void SnapshotBuilder::configure(ConfiguredNamespaces configured, WallTime now) {
@@ -132,12 +152,23 @@ void SnapshotBuilder::mark(const std::string& workspace, const std::string& name
 
 void SnapshotBuilder::apply(const CatalogRow& row) {
   revision_ = std::max(revision_, row.revision);
+  if (row.kind == 'o') {
+    auto record = record_of(row);
+    if (record) apply(std::get<OverrideRecord>(std::move(*record)), row.revision);
+    return;
+  }
   uint64_t& known = revisions_[row.id];
   if (row.revision < known) return;
   known = row.revision;
   const std::optional<Record> record = record_of(row);
   if (!record) return;
-  std::visit([this](const auto& each) { apply(each); }, *record);
+  std::visit(
+      [this](const auto& each) {
+        if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(each)>, OverrideRecord>) {
+          apply(each);
+        }
+      },
+      *record);
 }
 
 void SnapshotBuilder::apply(const Workspace& workspace) {
@@ -169,20 +200,33 @@ void SnapshotBuilder::apply(const Namespace& ns) {
   state.exists = true;
 }
 
-void SnapshotBuilder::apply(const Override& override) {
-  mark(override.workspace, override.namespace_id);
-  NamespaceState& state = namespaces_[override.workspace][override.namespace_id];
+void SnapshotBuilder::apply(OverrideRecord&& record, uint64_t revision) {
+  const std::string_view id = record.values.id;
+  NamespaceState& state = namespaces_[record.workspace][record.namespace_id];
+  const auto known = state.overrides.find(id);
+  const auto deleted = deleted_.find(id);
+  if (known != state.overrides.end() && revision < known->revision) return;
+  if (deleted != deleted_.end() && revision < deleted->second.revision) return;
+  // The rows of a namespace often come one after the other.
+  if (last_marked_ != &state) mark(record.workspace, record.namespace_id);
+  last_marked_ = &state;
   state.overrides_changed = state.ended_changed = true;
-  newest_ = std::max(newest_, override.since);
-  if (override.deleted) {
-    deleted_[override.id] = override.since;
-  } else {
-    deleted_.erase(override.id);
+  newest_ = std::max(newest_, record.values.since);
+  if (known != state.overrides.end()) {
+    state.overrides.erase(known);
+    --override_count_;
   }
-  state.overrides.erase(override.id);
-  state.ended.erase(override.id);
-  auto& known = override.deleted ? state.ended : state.overrides;
-  known[override.id] = std::make_shared<const Override>(override);
+  if (const auto ended = state.ended.find(id); ended != state.ended.end()) state.ended.erase(ended);
+  if (record.values.deleted) {
+    deleted_.insert_or_assign(std::string(id),
+                              Deletion{.at = record.values.since, .revision = revision});
+  } else {
+    if (deleted != deleted_.end()) deleted_.erase(deleted);
+    ++override_count_;
+  }
+  auto& overrides = record.values.deleted ? state.ended : state.overrides;
+  // Not in one allocation with its counter, which would add a cache line to each.
+  overrides.insert({std::shared_ptr<const Override>(new Override(std::move(record.values))), revision});
 }
 
 void SnapshotBuilder::apply(const Reset& reset) {
@@ -196,9 +240,7 @@ bool SnapshotBuilder::forget_expired(WallTime now) {
   // A row that is older than the deletion does not come later than this.
   constexpr Millis kDeletedKept{86'400'000};
   std::erase_if(deleted_, [&](const auto& each) {
-    if (now < each.second + kDeletedKept) return false;
-    revisions_.erase(each.first);
-    return true;
+    return now >= each.second.at + kDeletedKept;
   });
   bool any = false;
   for (auto& [workspace, namespaces] : namespaces_) {
@@ -245,16 +287,16 @@ bool SnapshotBuilder::drop_ended(NamespaceState& state, WallTime now) {
   constexpr size_t kMostEndedCostly = 200;
   const size_t before = state.ended.size();
   std::erase_if(state.ended,
-                [&](const auto& each) { return ended_counts_until(*each.second) < now; });
+                [&](const auto& each) { return ended_counts_until(*each.values) < now; });
   const auto keep_newest = [&](size_t most, const auto& of) {
     std::vector<std::pair<WallTime, std::string>> by_time;
-    for (const auto& [id, override] : state.ended) {
-      if (of(*override)) by_time.emplace_back(override->since, id);
+    for (const KnownOverride& each : state.ended) {
+      if (of(*each.values)) by_time.emplace_back(each.values->since, each.values->id.text());
     }
     if (by_time.size() <= most) return;
     std::ranges::sort(by_time);
     by_time.resize(by_time.size() - most);
-    for (const auto& [since, id] : by_time) state.ended.erase(id);
+    for (const auto& [since, id] : by_time) state.ended.erase(state.ended.find(id));
   };
   keep_newest(kMostEndedCostly, OverrideIndex::is_costly);
   keep_newest(kMostEnded, [](const Override&) { return true; });
@@ -284,8 +326,8 @@ std::shared_ptr<const NamespaceView> SnapshotBuilder::view_of(NamespaceState& st
   } else {
     (void)drop_ended(state, newest_);
     view->ended = index_of(state.ended);
-    for (const auto& [id, override] : state.ended) {
-      view->ended_until = std::max(view->ended_until, ended_counts_until(*override));
+    for (const KnownOverride& each : state.ended) {
+      view->ended_until = std::max(view->ended_until, ended_counts_until(*each.values));
     }
   }
   if (before != nullptr && !state.resets_changed) {
@@ -306,8 +348,9 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::build() {
   auto next = last_ ? std::make_shared<Snapshot>(*last_) : std::make_shared<Snapshot>();
   next->revision_ = revision_;
   if (keys_changed_) {
-    next->keys_.clear();
-    for (const auto& [id, key] : keys_) next->keys_[key->record.hash] = key;
+    auto keys = std::make_shared<KeyTable>();
+    for (const auto& [id, key] : keys_) keys->add(key);
+    next->keys_ = std::move(keys);
   }
   for (const std::string& id : workspaces_changed_) {
     const auto record = workspaces_.find(id);
@@ -321,14 +364,19 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::build() {
                     : std::make_shared<WorkspaceView>(*before->second);
     view->record = record->second;
     auto& namespaces = namespaces_[id];
+    const auto count_in = [](const NamespaceView& ns) {
+      return ns.overrides == nullptr ? 0 : ns.overrides->all().size();
+    };
     const auto refresh = [&](NamespaceState& state, const std::string& namespace_id) {
       const auto old = view->by_id.find(namespace_id);
+      if (old != view->by_id.end()) view->override_count -= count_in(*old->second);
       const bool listed = state.exists || configured_.contains(state.record.name);
       if (old != view->by_id.end() && !listed) {
         view->by_name.erase(old->second->record.name);
         view->by_id.erase(old);
       } else if (listed) {
         const auto made = view_of(state, old == view->by_id.end() ? nullptr : old->second.get());
+        view->override_count += count_in(*made);
         view->by_name[state.record.name] = made;
         view->by_id[namespace_id] = made;
       }
@@ -345,6 +393,7 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::build() {
     next->workspaces_[id] = std::move(view);
   }
   changed_.clear();
+  last_marked_ = nullptr;
   workspaces_changed_.clear();
   keys_changed_ = false;
   last_ = next;

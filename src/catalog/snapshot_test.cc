@@ -21,9 +21,11 @@ Override override_of(const Namespace& ns, const std::string& identifier, Count l
   return {.identifier = identifier,
           .limit = limit,
           .duration = Millis(1000),
-          .id = override_id(ns.id, identifier),
-          .workspace = ns.workspace,
-          .namespace_id = ns.id};
+          .id = override_id(ns.id, identifier)};
+}
+
+OverrideRecord in(const Namespace& ns, const Override& override) {
+  return {.workspace = ns.workspace, .namespace_id = ns.id, .values = override};
 }
 
 Key key_named(const std::string& name) {
@@ -61,7 +63,8 @@ TEST(CatalogRow, KeepsEveryRecord) {
                     .epoch = 12,
                     .kept_until = WallTime(Millis(99))};
   for (const Record& record : std::initializer_list<Record>{
-           Workspace{.id = "ws_1", .name = "one", .deleted = true}, key, ns, override, reset}) {
+           Workspace{.id = "ws_1", .name = "one", .deleted = true}, key, ns,
+           in(ns, override), reset}) {
     const auto again = record_of(row_of(record));
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, record);
@@ -69,7 +72,7 @@ TEST(CatalogRow, KeepsEveryRecord) {
 }
 
 TEST(CatalogRow, IgnoresDamagedRows) {
-  CatalogRow row = row_of(override_of(ns_named("n"), "a", 1));
+  CatalogRow row = row_of(in(ns_named("n"), override_of(ns_named("n"), "a", 1)));
   row.body = "limit x\nduration 1000\n";
   EXPECT_FALSE(record_of(row));
   row.body = "limit 5\n";
@@ -123,24 +126,24 @@ TEST(Snapshot, AppliesSetDeleteAndSetAgain) {
   };
   EXPECT_EQ(limit_of("alice"), -1);
   Override override = override_of(ns, "alice", 5);
-  builder.apply(at(2, override));
+  builder.apply(at(2, in(ns, override)));
   EXPECT_EQ(limit_of("alice"), 5);
   override.deleted = true;
-  builder.apply(at(3, override));
+  builder.apply(at(3, in(ns, override)));
   EXPECT_EQ(limit_of("alice"), -1);
   override.deleted = false;
   override.limit = 9;
-  builder.apply(at(4, override));
+  builder.apply(at(4, in(ns, override)));
   EXPECT_EQ(limit_of("alice"), 9);
   override.limit = 1;
-  builder.apply(at(2, override));
+  builder.apply(at(2, in(ns, override)));
   EXPECT_EQ(limit_of("alice"), 9) << "an older row came late";
 }
 
 TEST(CatalogRow, LeavesOutPastDurationsThatItCannotRead) {
-  CatalogRow row = row_of(override_of(ns_named("n"), "a", 1));
+  CatalogRow row = row_of(in(ns_named("n"), override_of(ns_named("n"), "a", 1)));
   row.body += "past 99@5 x 200 @ 200@ @7 200@x 300@6 99999999999999999999@1\nsince x\n";
-  const auto override = std::get<Override>(record_of(row).value());
+  const auto override = std::get<OverrideRecord>(record_of(row).value()).values;
   EXPECT_EQ(override.past,
             (std::vector<PastDuration>{{.duration = Millis(300), .until = WallTime(Millis(6))}}));
   EXPECT_EQ(override.since, WallTime{});
@@ -154,7 +157,7 @@ TEST(Snapshot, KeepsDeletedOverridesForAsLongAsTheyCount) {
   first.duration = Millis(1000);
   first.since = WallTime(Millis(1'000'000));
   first.deleted = true;
-  builder.apply(at(2, first));
+  builder.apply(at(2, in(ns, first)));
   const auto ended = [&] {
     const auto snapshot = builder.build();
     const auto* const view = snapshot->find_workspace(kWorkspace)->find("api");
@@ -163,10 +166,10 @@ TEST(Snapshot, KeepsDeletedOverridesForAsLongAsTheyCount) {
   EXPECT_EQ(ended(), 1U);
   Override second = override_of(ns, "second", 1);
   second.since = counts_until(first.since, first.duration);
-  builder.apply(at(3, second));
+  builder.apply(at(3, in(ns, second)));
   EXPECT_EQ(ended(), 1U);
   second.since += Millis(1);
-  builder.apply(at(4, second));
+  builder.apply(at(4, in(ns, second)));
   EXPECT_EQ(ended(), 0U);
 }
 
@@ -178,10 +181,10 @@ TEST(Snapshot, KeepsDeletedOverridesForAsLongAsTheirBurstCounts) {
   first.burst = 100;
   first.since = WallTime(Millis(1'000'000));
   first.deleted = true;
-  builder.apply(at(2, first));
+  builder.apply(at(2, in(ns, first)));
   Override second = override_of(ns, "second", 1);
   second.since = counts_until(first.since, 100 * first.duration);
-  builder.apply(at(3, second));
+  builder.apply(at(3, in(ns, second)));
   const auto snapshot = builder.build();
   const auto* const view = snapshot->find_workspace(kWorkspace)->find("api");
   ASSERT_NE(view->ended, nullptr);
@@ -197,7 +200,7 @@ TEST(Snapshot, BoundsDeletedOverridesThatAreCostlyToFind) {
     each.duration = kMaxDuration;
     each.since = WallTime(Millis(1'000'000 + i));
     each.deleted = true;
-    builder.apply(at(2, each));
+    builder.apply(at(2, in(ns, each)));
   }
   const auto snapshot = builder.build();
   const auto* const view = snapshot->find_workspace(kWorkspace)->find("api");
@@ -210,12 +213,12 @@ TEST(Snapshot, ForgetsDeletedOverridesWithoutAnotherChange) {
   SnapshotBuilder builder;
   const Namespace ns = ns_named("api");
   builder.apply(at(1, ns));
-  builder.apply(at(2, override_of(ns, "kept", 1)));
+  builder.apply(at(2, in(ns, override_of(ns, "kept", 1))));
   const size_t ids = builder.known_ids();
   Override ended = override_of(ns, "ended", 1);
   ended.since = WallTime(Millis(1'000'000));
   ended.deleted = true;
-  builder.apply(at(3, ended));
+  builder.apply(at(3, in(ns, ended)));
   const auto view = [&] {
     return builder.build()->find_workspace(kWorkspace)->by_name.find("api")->second;
   };
@@ -228,7 +231,7 @@ TEST(Snapshot, ForgetsDeletedOverridesWithoutAnotherChange) {
   EXPECT_EQ(view()->overrides, before->overrides) << "the others are not built again";
   EXPECT_EQ(builder.known_ids(), ids + 1) << "an older row may come late";
   ended.deleted = false;
-  builder.apply(at(2, ended));
+  builder.apply(at(2, in(ns, ended)));
   EXPECT_EQ(view()->overrides->find("ended"), nullptr);
   EXPECT_FALSE(builder.forget_expired(ended.since + Millis(86'400'000)));
   EXPECT_EQ(builder.known_ids(), ids);
@@ -264,7 +267,7 @@ TEST(Snapshot, BoundsDeletedOverrides) {
     each.duration = kMaxDuration;
     each.since = WallTime(Millis(1'000'000 + i));
     each.deleted = true;
-    builder.apply(at(2, each));
+    builder.apply(at(2, in(ns, each)));
   }
   const auto snapshot = builder.build();
   const auto* const view = snapshot->find_workspace(kWorkspace)->find("api");
@@ -278,7 +281,7 @@ TEST(Snapshot, DoesNotChangeAfterItWasBuilt) {
   const Namespace ns = ns_named("api");
   builder.apply(at(1, ns));
   const auto before = builder.build();
-  builder.apply(at(2, override_of(ns, "alice", 5)));
+  builder.apply(at(2, in(ns, override_of(ns, "alice", 5))));
   const auto after = builder.build();
   EXPECT_EQ(before->find_workspace(kWorkspace)->find("api")->overrides, nullptr);
   EXPECT_NE(after->find_workspace(kWorkspace)->find("api")->overrides, nullptr);

@@ -65,40 +65,41 @@ class SqlCatalog final : public CatalogStore {
   Result<std::vector<CatalogRow>> read_after(const CatalogPosition& position,
                                              size_t most) override {
     std::vector<CatalogRow> rows;
-    const auto revision = static_cast<int64_t>(position.revision);
-    const std::string sql = "SELECT " + std::string(kColumns) +
-                            " FROM weir_catalog WHERE revision > ? OR (revision = ? AND id > ?)"
+    const std::string sql = "SELECT " + std::string(kColumns) + " FROM weir_catalog" +
+                            by_index("weir_catalog_revision") + " WHERE " + behind("id", '>') +
                             " ORDER BY revision, id LIMIT ?";
-    const SqlStatement read{
-        .sql = sql,
-        .values = {revision, revision, std::string_view(position.id), static_cast<int64_t>(most)}};
-    const auto failure = run({&read, 1}, [&](size_t, const SqlRow& row) {
-      const std::string_view kind = row.bytes(0);
-      rows.push_back({.kind = kind.empty() ? '\0' : kind[0],
-                      .id = std::string(row.bytes(1)),
-                      .workspace = std::string(row.bytes(2)),
-                      .parent = std::string(row.bytes(3)),
-                      .name = std::string(row.bytes(4)),
-                      .body = std::string(row.bytes(5)),
-                      .deleted = row.number(6).value_or(0) != 0,
-                      .revision = amount(row, 7)});
-    });
+    SqlStatement read{.sql = sql};
+    add_position(read, static_cast<int64_t>(position.revision), std::string_view(position.id));
+    read.values.emplace_back(static_cast<int64_t>(most));
+    const auto failure =
+        run({&read, 1}, [&](size_t, const SqlRow& row) { rows.push_back(row_in(row)); });
     if (failure) return error_of(*failure);
     return rows;
+  }
+
+  Result<std::optional<CatalogRow>> read_row(const std::string& id) override {
+    std::optional<CatalogRow> found;
+    const std::string sql = "SELECT " + std::string(kColumns) + " FROM weir_catalog WHERE id = ?";
+    const SqlStatement read{.sql = sql, .values = {std::string_view(id)}};
+    const auto failure =
+        run({&read, 1}, [&](size_t, const SqlRow& row) { found = row_in(row); });
+    if (failure) return error_of(*failure);
+    return found;
   }
 
   Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
                                              const AuditPosition& before, size_t most) override {
     std::vector<AuditEntry> entries;
-    const auto revision = static_cast<int64_t>(before.revision);
     const std::string sql =
-        "SELECT revision, at_ms, workspace, actor, action, target, detail, position FROM weir_audit"
-        " WHERE (revision < ? OR (revision = ? AND position < ?))" +
-        std::string(workspace.empty() ? "" : " AND workspace = ?") +
+        "SELECT revision, at_ms, workspace, actor, action, target, detail, position FROM"
+        " weir_audit" +
+        by_index(workspace.empty() ? "PRIMARY" : "weir_audit_workspace") + " WHERE " +
+        (workspace.empty() ? "" : "workspace = ? AND ") + behind("position", '<') +
         " ORDER BY revision DESC, position DESC LIMIT ?";
-    SqlStatement read{.sql = sql,
-                      .values = {revision, revision, static_cast<int64_t>(before.position)}};
+    SqlStatement read{.sql = sql};
     if (!workspace.empty()) read.values.emplace_back(std::string_view(workspace));
+    add_position(read, static_cast<int64_t>(before.revision),
+                 static_cast<int64_t>(before.position));
     read.values.emplace_back(static_cast<int64_t>(most));
     const auto failure = run({&read, 1}, [&](size_t, const SqlRow& row) {
       entries.push_back({.revision = amount(row, 0),
@@ -114,20 +115,124 @@ class SqlCatalog final : public CatalogStore {
     return entries;
   }
 
-  Result<size_t> clean(WallTime before) override {
-    const std::string sql = "DELETE FROM weir_catalog WHERE (kind = " + literal("o") +
-                            " AND deleted = 1 AND changed_at_ms < ?) OR (kind = " + literal("r") +
-                            " AND changed_at_ms < ?)" + (sqlite_ ? "" : " LIMIT 1000");
+  Result<CleanedRows> clean_rows(const std::string& after, WallTime before, size_t most) override {
+    CleanedRows cleaned;
+    const std::string expired = "((kind = " + literal("o") +
+                                " AND deleted = 1 AND changed_at_ms < ?) OR (kind = " +
+                                literal("r") + " AND changed_at_ms < ?))";
+    const std::string page =
+        "SELECT MAX(id), COUNT(*), SUM(" + expired +
+        ") FROM (SELECT id, kind, deleted, changed_at_ms FROM weir_catalog" + by_index("PRIMARY") +
+        " WHERE id > ? ORDER BY id LIMIT ?) AS page";
     const int64_t deleted_before = before.time_since_epoch().count();
+    const int64_t reset_before = deleted_before - kResetKept.count();
+    const SqlStatement look{.sql = page,
+                            .values = {deleted_before, reset_before, std::string_view(after),
+                                       static_cast<int64_t>(most)}};
+    std::string last;
+    size_t seen = 0;
+    uint64_t old = 0;
+    auto failure = run({&look, 1}, [&](size_t, const SqlRow& row) {
+      last = std::string(row.bytes(0));
+      seen = amount(row, 1);
+      old = sum(row, 2);
+    });
+    if (failure) return error_of(*failure);
+    if (seen == most) cleaned.last = last;
+    if (old == 0) return cleaned;
+    const std::string sql =
+        "DELETE FROM weir_catalog WHERE id > ? AND id <= ? AND " + expired;
     const SqlStatement remove{.sql = sql,
-                              .values = {deleted_before, deleted_before - kResetKept.count()}};
-    if (const auto failure = run({&remove, 1}, {})) return error_of(*failure);
-    return link_->affected();
+                              .values = {std::string_view(after), std::string_view(last),
+                                         deleted_before, reset_before}};
+    failure = run({&remove, 1}, {});
+    if (failure) return error_of(*failure);
+    cleaned.deleted = link_->affected();
+    return cleaned;
+  }
+
+  Result<CleanedAudit> clean_audit(uint64_t after, const AuditBounds& bounds,
+                                   size_t most) override {
+    CleanedAudit cleaned{.last = after};
+    const std::string expired = "(at_ms < ? OR (action = " + literal("identifier.reset") +
+                                " AND revision < ?))";
+    const std::string page = "SELECT MAX(revision), COUNT(*), SUM(" + expired +
+                             "), MAX(at_ms), (SELECT revision FROM weir_catalog_head WHERE id = 0)"
+                             " FROM (SELECT revision, at_ms, action FROM weir_audit" +
+                             by_index("PRIMARY") +
+                             " WHERE revision > ? ORDER BY revision, position LIMIT ?) AS page";
+    const int64_t before = bounds.before.time_since_epoch().count();
+    const auto resets = static_cast<int64_t>(bounds.resets_before);
+    const auto begin = static_cast<int64_t>(after);
+    const SqlStatement look{
+        .sql = page, .values = {before, resets, begin, static_cast<int64_t>(most)}};
+    uint64_t last = 0;
+    size_t seen = 0;
+    uint64_t old = 0;
+    int64_t newest = 0;
+    uint64_t head = 0;
+    auto failure = run({&look, 1}, [&](size_t, const SqlRow& row) {
+      last = amount(row, 0);
+      seen = amount(row, 1);
+      old = sum(row, 2);
+      newest = row.number(3).value_or(0);
+      head = amount(row, 4);
+    });
+    if (failure) return error_of(*failure);
+    // Behind these no entry has expired: times grow with the revisions.
+    const bool ended = seen < most || (last >= bounds.resets_before && newest >= before);
+    if (!ended) cleaned.last = last;
+    cleaned.more = !ended;
+    if (old == 0) return cleaned;
+    const std::string sql =
+        "DELETE FROM weir_audit WHERE revision > ? AND revision <= ? AND " + expired;
+    const SqlStatement remove{
+        .sql = sql,
+        .values = {begin, static_cast<int64_t>(std::min(last, std::max<uint64_t>(head, 1) - 1)),
+                   before, resets}};
+    failure = run({&remove, 1}, {});
+    if (failure) return error_of(*failure);
+    cleaned.deleted = link_->affected();
+    return cleaned;
   }
 
  private:
   [[nodiscard]] static uint64_t amount(const SqlRow& row, size_t column) {
     return static_cast<uint64_t>(row.number(column).value_or(0));
+  }
+  // A server returns a sum as a decimal number.
+  [[nodiscard]] static uint64_t sum(const SqlRow& row, size_t column) {
+    if (const auto number = row.number(column)) return static_cast<uint64_t>(*number);
+    const std::string_view text = row.bytes(column);
+    return text.empty() || text == "0" ? 0 : 1;
+  }
+  [[nodiscard]] static CatalogRow row_in(const SqlRow& row) {
+    const std::string_view kind = row.bytes(0);
+    return {.kind = kind.empty() ? '\0' : kind[0],
+            .id = std::string(row.bytes(1)),
+            .workspace = std::string(row.bytes(2)),
+            .parent = std::string(row.bytes(3)),
+            .name = std::string(row.bytes(4)),
+            .body = std::string(row.bytes(5)),
+            .deleted = row.number(6).value_or(0) != 0,
+            .revision = amount(row, 7)};
+  }
+  // The rows behind a revision and another column, which add_position() adds to the values. Each
+  // store finds the first one by an index: SQLite by a comparison of both columns, MariaDB by two
+  // ranges of one index, which it uses only if the statement names it. With the form of the other
+  // one, each would read all rows for every page.
+  [[nodiscard]] std::string behind(const std::string& column, char compare) const {
+    if (sqlite_) return "(revision, " + column + ") " + compare + " (?, ?)";
+    return std::string("(revision ") + compare + " ? OR (revision = ? AND " + column + " " +
+           compare + " ?))";
+  }
+  void add_position(SqlStatement& read, int64_t revision, const SqlValue& second) const {
+    read.values.emplace_back(revision);
+    if (!sqlite_) read.values.emplace_back(revision);
+    read.values.push_back(second);
+  }
+  [[nodiscard]] std::string by_index(const std::string& name) const {
+    return sqlite_ ? "" : " FORCE INDEX (" + name + ")";
   }
   [[nodiscard]] std::string literal(const std::string& text) const {
     return sqlite_ ? "CAST('" + text + "' AS BLOB)" : "'" + text + "'";

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@ namespace weir::frontends {
 class MemoryCatalog final : public catalog::CatalogStore {
  public:
   bool fails = false;
+  std::function<void()> on_page = {};  // while rows are read
 
   Result<uint64_t> write(std::span<const catalog::CatalogWrite> writes) override {
     if (fails) return failure();
@@ -31,6 +34,7 @@ class MemoryCatalog final : public catalog::CatalogStore {
   }
   Result<std::vector<catalog::CatalogRow>> read_after(const catalog::CatalogPosition& at,
                                                       size_t) override {
+    if (on_page) on_page();
     std::vector<catalog::CatalogRow> behind;
     for (const catalog::CatalogRow& row : rows) {
       if (row.revision > at.revision) behind.push_back(row);
@@ -48,7 +52,19 @@ class MemoryCatalog final : public catalog::CatalogStore {
     }
     return entries;
   }
-  Result<size_t> clean(WallTime) override { return size_t{0}; }
+  Result<std::optional<catalog::CatalogRow>> read_row(const std::string& id) override {
+    std::optional<catalog::CatalogRow> found;
+    for (const catalog::CatalogRow& row : rows) {
+      if (row.id == id) found = row;
+    }
+    return found;
+  }
+  Result<CleanedRows> clean_rows(const std::string&, WallTime, size_t) override {
+    return CleanedRows{};
+  }
+  Result<CleanedAudit> clean_audit(uint64_t, const catalog::AuditBounds&, size_t) override {
+    return CleanedAudit{};
+  }
 
   std::vector<catalog::CatalogRow> rows;
 

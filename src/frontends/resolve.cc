@@ -27,7 +27,7 @@ void take_values(const catalog::LimitValues& values, Request& request) {
 }
 
 void take_override(const catalog::Override& override, Request& request) {
-  __builtin_prefetch(override.id.data());  // for the answer
+  __builtin_prefetch(override.id.text().data());  // for the answer
   request.limit = override.limit;
   request.duration = override.duration;
   if (!has_burst(request.algorithm)) return;

@@ -47,7 +47,7 @@ struct ResolveTest : testing::Test {
                                 view().before_override(identifier)));
   }
   void delete_override(std::string_view identifier) {
-    write(catalog::delete_override(author_now(), *view().overrides->find_exact(identifier)));
+    write(catalog::delete_override(author_now(), ns, *view().overrides->find_exact(identifier)));
   }
   void set_default(std::optional<Millis> duration) {
     catalog::LimitValues values{.limit = 10, .duration = duration};
@@ -384,13 +384,15 @@ TEST_F(ResolveTest, NamesNoPastWithoutTheTimeOfTheChange) {
   catalog::Override override{.identifier = "alice",
                              .limit = 5,
                              .duration = Millis(5000),
-                             .id = catalog::override_id(ns.id, "alice"),
-                             .workspace = workspace,
-                             .namespace_id = ns.id};
-  write({.row = catalog::row_of(override), .audit = {}});  // of an earlier version
+                             .id = catalog::override_id(ns.id, "alice")};
+  const auto write_override = [&] {
+    write({.row = catalog::row_of(catalog::OverrideRecord{workspace, ns.id, override}),
+           .audit = {}});
+  };
+  write_override();  // of an earlier version
   EXPECT_EQ(past(), Past());
   override.deleted = true;
-  write({.row = catalog::row_of(override), .audit = {}});
+  write_override();
   EXPECT_EQ(past(), Past());
 }
 

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "catalog/catalog.h"
@@ -38,7 +39,8 @@ using catalog::NamespaceView;
   stop_with(error.detail + "; " + error.fix);
 }
 
-// The catalog as it is now, and the connection to change it.
+// The connection to the catalog. It is read only when a command needs more than one record: an
+// urgent command must not wait for a million others.
 class Database {
  public:
   explicit Database(const Config& config) {
@@ -55,14 +57,20 @@ class Database {
       }
     }
     if (config.ledger_choice == LedgerChoice::kUsual) default_folder_ = config.data;
-    store_ = catalog::make_catalog_store(system_clock(), *address);
-    auto reading = catalog::make_catalog_store(system_clock(), *address);
-    catalog::Catalog view(system_clock(), std::move(reading));
-    if (const auto error = view.poll_once()) stop_with(*error);
-    snapshot_ = view.snapshot();
+    address_ = *address;
+    store_ = catalog::make_catalog_store(system_clock(), address_);
   }
 
-  [[nodiscard]] const catalog::Snapshot& snapshot() const { return *snapshot_; }
+  // The catalog as it is at the first call.
+  [[nodiscard]] const catalog::Snapshot& snapshot() {
+    if (snapshot_ == nullptr) {
+      catalog::Catalog view(system_clock(),
+                            catalog::make_catalog_store(system_clock(), address_));
+      if (const auto error = view.poll_once()) stop_with(*error);
+      snapshot_ = view.snapshot();
+    }
+    return *snapshot_;
+  }
   [[nodiscard]] catalog::CatalogStore& store() { return *store_; }
   [[nodiscard]] static catalog::Author author() {
     return {.actor = "cli", .now = system_clock().now().wall};
@@ -80,10 +88,10 @@ class Database {
   }
 
   // By id or name.
-  [[nodiscard]] const catalog::WorkspaceView& workspace(const std::string& name) const {
-    if (const auto* const found = snapshot_->find_workspace(name)) return *found;
+  [[nodiscard]] const catalog::WorkspaceView& workspace(const std::string& name) {
+    if (const auto* const found = snapshot().find_workspace(name)) return *found;
     const catalog::WorkspaceView* named = nullptr;
-    for (const auto& [id, view] : snapshot_->workspaces()) {
+    for (const auto& [id, view] : snapshot().workspaces()) {
       if (view->record.name != name) continue;
       if (named != nullptr)
         stop_with(fmt::format("several workspaces are named {}: give the id", name));
@@ -95,7 +103,7 @@ class Database {
   }
 
   [[nodiscard]] const NamespaceView& ns(const std::string& workspace_name,
-                                        const std::string& name) const {
+                                        const std::string& name) {
     const NamespaceView* const found = workspace(workspace_name).find(name);
     if (found == nullptr || found->record.deleted) {
       stop_with(fmt::format("there is no namespace {}: see weir namespaces list", name));
@@ -103,14 +111,20 @@ class Database {
     return *found;
   }
 
-  [[nodiscard]] const catalog::Key& key(const std::string& id) const {
-    const catalog::KeyView* const found = snapshot_->find_key_by_id(id);
-    if (found == nullptr) stop_with(fmt::format("there is no key {}: see weir keys list", id));
-    return found->record;
+  // Of this record alone.
+  [[nodiscard]] catalog::Key key(const std::string& id) {
+    const auto row = store_->read_row(id);
+    if (!row) stop_with(row.error());
+    const bool lives = *row && (*row)->kind == 'k' && !(*row)->deleted;
+    if (!lives) stop_with(fmt::format("there is no key {}: see weir keys list", id));
+    const auto record = catalog::record_of(**row);
+    if (!record) stop_with(fmt::format("the record of the key {} cannot be read", id));
+    return std::get<catalog::Key>(*record);
   }
 
  private:
   std::string default_folder_;  // empty: the database was named
+  ledgers::LedgerAddress address_;
   std::unique_ptr<catalog::CatalogStore> store_;
   std::shared_ptr<const catalog::Snapshot> snapshot_;
 };
@@ -363,9 +377,8 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
   in_workspace(add(keys, "list", "List the keys of a workspace", [&o](Database& database) {
     const std::string& workspace = database.workspace(o.workspace).record.id;
     TextTable table({"ID", "NAME", "START", "CREATED", "EXPIRES", "PERMISSIONS"});
-    for (const auto& [hash, key] : database.snapshot().keys()) {
+    for (const catalog::KeyView* const key : database.snapshot().keys_of(workspace)) {
       const catalog::Key& record = key->record;
-      if (record.workspace != workspace) continue;
       table.add({record.id, shown(record.name), record.start, date_text(record.created),
                  record.expires ? date_text(*record.expires) : "never",
                  with_spaces(record.permissions)});
@@ -382,7 +395,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       keys, "rotate", "Create a key with the same rights, and end the old one",
       [&o](Database& database) {
         const Millis grace = o.grace.empty() ? Millis(0) : time_of("--grace", o.grace, kAnyTime);
-        const catalog::Key& key = database.key(o.id);
+        const catalog::Key key = database.key(o.id);
         if (catalog::is_expired(key, Database::author().now)) {
           stop_with({.code = ErrorCode::kInvalidArgument,
                      .field = "ID",
@@ -491,8 +504,9 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
         const NamespaceView& ns = database.ns(o.workspace, o.ns);
         if (ns.overrides) {
           for (const auto& each : ns.overrides->all()) {
-            table.add({shown(each->identifier), each->id, std::to_string(each->limit),
-                       time_text(each->duration), number_text(each->burst)});
+            table.add({shown(each->identifier), std::string(each->id.text()),
+                       std::to_string(each->limit), time_text(each->duration),
+                       number_text(each->burst)});
           }
         }
         table.print();
@@ -506,7 +520,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
     if (found == nullptr) {
       stop_with(fmt::format("there is no override of {}: see weir overrides list", o.identifier));
     }
-    database.write({catalog::delete_override(Database::author(), *found)});
+    database.write({catalog::delete_override(Database::author(), ns.record, *found)});
   }));
 
   CLI::App& audit = *app.add_subcommand("audit", "Print the changes of the catalog, newest first");

@@ -68,6 +68,7 @@ struct Config {
   ledgers::LedgerAddress ledger{};  // with LedgerChoice::kGiven
   std::string ledger_password_file{};
   bool clean_ledger = true;
+  Millis audit_retention{std::chrono::hours(24 * 90)};
   std::string log{};                           // a file; empty: standard error
   frontends::CheckRules check{};               // from the file only
   catalog::ConfiguredNamespaces namespaces{};  // from the file only

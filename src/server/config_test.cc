@@ -557,7 +557,8 @@ TEST(ConfigFile, ReportsAllProblemsWithLineAndColumn) {
           "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
           "node, data, origin, origin-password-file, read-deadline, on-origin-loss, consistency, "
           "ledger, "
-          "ledger-password-file, ledger-clean, log, threads, memory, capacity, backend, check, "
+          "ledger-password-file, ledger-clean, audit-retention, log, threads, memory, capacity, "
+          "backend, check, "
           "namespaces",
           "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
           "5:1 threads is given twice", "6:7 node must be a single value",

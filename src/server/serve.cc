@@ -220,12 +220,15 @@ class CatalogLog {
   bool was_lost_ = false;
 };
 
-// Until the catalog was read, for a second at most: before that no override applies.
-void wait_for(const catalog::Catalog& catalog) {
-  constexpr Millis kMaxWait{1000};
+// Until the catalog was read, as long as the store answers, and for ten seconds at most: before that
+// no override applies.
+void wait_for(const Clock& clock, const catalog::Catalog& catalog) {
+  constexpr Millis kMaxSilence{1000};
+  constexpr Millis kMaxWait{10'000};
   constexpr Millis kStep{2};
   for (Millis waited{0}; waited < kMaxWait && catalog.last_error().empty() &&
-                         catalog.state() == catalog::CatalogState::kLoading;
+                         catalog.state() == catalog::CatalogState::kLoading &&
+                         clock.now().mono - catalog.progress() < kMaxSilence;
        waited += kStep) {
     platform::ThreadGroup::sleep(kStep);
   }
@@ -333,8 +336,11 @@ void serve(Config config, const ReloadConfig& reload_config) {
     state_file->restore(limiter);
   }
   const auto catalog_address = ledger_of(config);
-  catalog::Catalog catalog(
-      clock, catalog_address ? catalog::make_catalog_store(clock, *catalog_address) : nullptr);
+  const auto open_catalog = [&] {
+    return catalog_address ? catalog::make_catalog_store(clock, *catalog_address) : nullptr;
+  };
+  catalog::Catalog catalog(clock, open_catalog(), {.audit_kept = config.audit_retention},
+                           open_catalog());
   frontends::LimiterBackend backend(limiter);
   frontends::NullBackend null_backend;
   const bool null = config.backend == BackendKind::kNull;
@@ -417,7 +423,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   const RootKeyInfo root_key = load_root_key(config);
   keys.add(root_key.key);
   catalog.start();
-  wait_for(catalog);
+  wait_for(clock, catalog);
   platform::ThreadGroup group;
   for (const auto& worker : workers) group.start([&worker] { worker->loop.run(); });
   region.start();

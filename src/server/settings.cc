@@ -291,6 +291,19 @@ const std::vector<Setting>& all_settings() {
          config.clean_ledger = text == "on";
          return {};
        }},
+      {.name = "audit-retention",
+       .value = "TIME",
+       .initial = "90d",
+       .range = "1h to 3650d",
+       .meaning = "Delete entries of the audit log that are older. Of entries about resets, those "
+                  "of the last 1000000 changes are kept at most",
+       .set =
+           [](Config& config, const std::string& text) {
+             return read_time(text, config.audit_retention,
+                              {.min = std::chrono::hours(1),
+                               .max = std::chrono::hours(24 * 3650),
+                               .text = "a time from 1h to 3650d, like 90d"});
+           }},
       {.name = "log",
        .value = "FILE",
        .initial = "stderr",

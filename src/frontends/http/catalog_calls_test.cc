@@ -90,6 +90,34 @@ std::string text_in(const std::string& answer, const std::string& field) {
   return answer.substr(from, answer.find('"', from) - from);
 }
 
+// It was ready ten seconds after its start, while the first overrides were still being read.
+TEST(Readiness, WaitsUntilTheCatalogWasReadToItsEnd) {
+  auto* const database = new MemoryCatalog;  // owned by the catalog
+  Fixture fixture{{}, std::unique_ptr<catalog::CatalogStore>(database)};
+  HttpScratch scratch{1};
+  HttpSession session{fixture.service, scratch};
+  TestConnection line{fixture, session};
+  const auto readiness = [&] { return line.send("GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n"); };
+  const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
+  const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+  EXPECT_TRUE(
+      database->write(std::vector{catalog::set_namespace(author, ns, "namespace.create")}));
+  EXPECT_THAT(readiness(), HasSubstr("reading the catalog"));
+  fixture.clock.advance(Millis(9'000));
+  database->fails = true;
+  EXPECT_NE(fixture.catalog.poll_once(), nullptr);
+  EXPECT_THAT(readiness(), HasSubstr("reading the catalog"));
+  fixture.clock.advance(Millis(9'000));
+  EXPECT_THAT(readiness(), StartsWith("HTTP/1.1 200")) << "the database does not answer";
+  database->fails = false;
+  std::string while_reading;
+  database->on_page = [&] { while_reading = readiness(); };
+  EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+  EXPECT_THAT(while_reading, HasSubstr("HTTP/1.1 503"));
+  EXPECT_THAT(while_reading, HasSubstr("reading the catalog"));
+  EXPECT_THAT(readiness(), StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(CatalogCalls, RotateAKeyWithinTheBoundsOfTheCaller) {
   const catalog::KeyValues free{.workspace = catalog::kDefaultWorkspace,
                                 .name = "free",

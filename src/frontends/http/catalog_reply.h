@@ -47,18 +47,13 @@ struct FoundWorkspace {
 [[nodiscard]] FoundWorkspace find_workspace(const CatalogCall& call,
                                             const std::optional<std::string>& id);
 
-// The page of `all` behind the cursor; `id_of` gives the cursor of an item.
+// The page of `all` behind the cursor, which is the id of an item that may have been deleted
+// meanwhile: the items are in the order of their ids.
 template <typename Item, typename IdOf, typename ToJson>
 void set_page(std::span<const Item> all, const std::optional<std::string>& cursor, int64_t most,
               const IdOf& id_of, const ToJson& to_json, CatalogReply& reply) {
   auto at = all.begin();
-  if (cursor) {
-    at = std::ranges::find_if(all, [&](const Item& item) { return id_of(item) == *cursor; });
-    // The item of the cursor was deleted meanwhile: the items are in the order of their ids.
-    at = at != all.end()
-             ? at + 1
-             : std::ranges::find_if(all, [&](const Item& item) { return id_of(item) > *cursor; });
-  }
+  if (cursor) at = std::ranges::upper_bound(all, std::string_view(*cursor), {}, id_of);
   std::vector<std::string> items;
   std::string last;
   for (; at != all.end() && std::cmp_less(items.size(), most); ++at) {

@@ -215,20 +215,19 @@ void HttpSession::healthz(std::string_view) {
   scratch_.body.append("ok\n");
 }
 
-// A new process is ready after it has read the counts of other regions. It does not wait longer
-// for a ledger that does not answer.
+// A new process is ready after it has read the counts of other regions, and the catalog to its
+// end. It does not wait longer for a ledger that does not answer.
 void HttpSession::readyz(std::string_view) {
   constexpr Millis kMaxWait{10'000};
   content_type_ = "text/plain; charset=utf-8";
   std::string_view not_ready;
   if (service_.draining.load(std::memory_order_relaxed)) {
     not_ready = "draining\n";
-  } else if (now_.mono - service_.started < kMaxWait) {
-    if (service_.ledger != nullptr && !service_.limiter.sync_stats().ready) {
-      not_ready = "reading the ledger\n";
-    } else if (service_.catalog.state() == catalog::CatalogState::kLoading) {
-      not_ready = "reading the catalog\n";
-    }
+  } else if (now_.mono - service_.started < kMaxWait && service_.ledger != nullptr &&
+             !service_.limiter.sync_stats().ready) {
+    not_ready = "reading the ledger\n";
+  } else if (service_.catalog.is_catching_up(now_.mono)) {
+    not_ready = "reading the catalog\n";
   }
   if (!not_ready.empty()) set_status(HttpError::kUnavailable);
   scratch_.body.append(not_ready.empty() ? std::string_view("ready\n") : not_ready);

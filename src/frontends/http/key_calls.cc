@@ -104,15 +104,11 @@ CatalogReply list_keys(const CatalogCall& call) {
   if (!fields.finish()) return invalid(std::move(problems));
   const FoundWorkspace workspace = find_workspace(call, workspace_id);
   if (workspace.refusal) return *workspace.refusal;
-  std::vector<const catalog::Key*> all;
-  for (const auto& [hash, key] : call.snapshot.keys()) {
-    if (key->record.workspace == workspace.id) all.push_back(&key->record);
-  }
-  std::ranges::sort(all, {}, [](const auto* each) { return std::string_view(each->id); });
   CatalogReply reply;
-  set_page<const catalog::Key*>(
-      all, cursor, most, [](const auto* each) { return each->id; },
-      [](const auto* each) { return to_json(*each); }, reply);
+  set_page(
+      call.snapshot.keys_of(workspace.id), cursor, most,
+      [](const auto* each) { return std::string_view(each->record.id); },
+      [](const auto* each) { return to_json(each->record); }, reply);
   return reply;
 }
 

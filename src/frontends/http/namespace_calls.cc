@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "catalog/changes.h"
@@ -125,13 +127,16 @@ CatalogReply list_namespaces(const CatalogCall& call) {
   if (!fields.finish()) return invalid(std::move(problems));
   std::vector<const NamespaceView*> all;
   for (const auto& [id, view] : call.access.workspace().by_id) {
-    if (view->record.deleted) continue;
+    if (view->record.deleted || (cursor && id <= *cursor)) continue;
     if (call.access.permissions().may(Verb::kReadNamespace, id)) all.push_back(view.get());
   }
-  std::ranges::sort(all, {}, [](const auto* each) { return std::string_view(each->record.id); });
+  const auto id_of = [](const auto* each) { return std::string_view(each->record.id); };
+  // One more than the page: the others only show that there are more.
+  const size_t shown = std::min(all.size(), static_cast<size_t>(most) + 1);
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), {}, id_of);
   CatalogReply reply;
-  set_page<const NamespaceView*>(
-      all, cursor, most, [](const auto* each) { return each->record.id; },
+  set_page(
+      std::span<const NamespaceView* const>(all), std::nullopt, most, id_of,
       [](const auto* each) { return to_json(*each); }, reply);
   return reply;
 }

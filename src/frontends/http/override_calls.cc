@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "catalog/changes.h"
@@ -19,10 +21,10 @@ using catalog::Verb;
 
 constexpr Range kOverrideDuration{1000, kMaxDuration.count()};
 
-std::string to_json(const catalog::Override& override) {
+std::string to_json(const catalog::Namespace& ns, const catalog::Override& override) {
   JsonObject object;
-  object.add("overrideId", override.id)
-      .add("namespaceId", override.namespace_id)
+  object.add("overrideId", override.id.text())
+      .add("namespaceId", ns.id)
       .add("identifier", override.identifier)
       .add("limit", override.limit)
       .add("duration", static_cast<uint64_t>(override.duration.count()));
@@ -78,6 +80,7 @@ CatalogReply set_override(const CatalogCall& call) {
 
 // The override that a body names by namespace and identifier.
 struct FoundOverride {
+  const catalog::Namespace* ns = nullptr;
   const catalog::Override* override = nullptr;
   std::optional<CatalogReply> refusal{};
 };
@@ -92,7 +95,7 @@ FoundOverride find_override(const CatalogCall& call, Verb verb) {
   if (found.refusal) return {.refusal = found.refusal};
   const catalog::Override* const override =
       found.view->overrides ? found.view->overrides->find_exact(identifier) : nullptr;
-  if (override != nullptr) return {.override = override};
+  if (override != nullptr) return {.ns = &found.view->record, .override = override};
   return {.refusal =
               failed(HttpError::kNotFound, "there is no override of \"" + identifier.substr(0, 64) +
                                                "\" in this namespace")};
@@ -101,14 +104,14 @@ FoundOverride find_override(const CatalogCall& call, Verb verb) {
 CatalogReply get_override(const CatalogCall& call) {
   const FoundOverride found = find_override(call, Verb::kReadOverride);
   if (found.refusal) return *found.refusal;
-  return {.data = to_json(*found.override)};
+  return {.data = to_json(*found.ns, *found.override)};
 }
 
 CatalogReply delete_override(const CatalogCall& call) {
   const FoundOverride found = find_override(call, Verb::kDeleteOverride);
   if (found.refusal) return *found.refusal;
   CatalogReply reply;
-  reply.writes.push_back(catalog::delete_override(author_of(call), *found.override));
+  reply.writes.push_back(catalog::delete_override(author_of(call), *found.ns, *found.override));
   return reply;
 }
 
@@ -121,15 +124,12 @@ CatalogReply list_overrides(const CatalogCall& call) {
   if (!fields.finish()) return invalid(std::move(problems));
   const FoundNamespace found = find_namespace(call, Verb::kReadOverride, name);
   if (found.refusal) return *found.refusal;
-  std::vector<const catalog::Override*> all;
-  if (found.view->overrides) {
-    for (const auto& each : found.view->overrides->all()) all.push_back(each.get());
-  }
-  std::ranges::sort(all, {}, [](const auto* each) { return std::string_view(each->id); });
+  std::span<const std::shared_ptr<const catalog::Override>> all;
+  if (found.view->overrides) all = found.view->overrides->all();
   CatalogReply reply;
-  set_page<const catalog::Override*>(
-      all, cursor, most, [](const auto* each) { return each->id; },
-      [](const auto* each) { return to_json(*each); }, reply);
+  set_page(
+      all, cursor, most, [](const auto& each) { return each->id.text(); },
+      [&](const auto& each) { return to_json(found.view->record, *each); }, reply);
   return reply;
 }
 

@@ -37,8 +37,9 @@ CatalogReply list_workspaces(const CatalogCall& call) {
   for (const auto& [id, view] : call.snapshot.workspaces()) all.push_back(&view->record);
   std::ranges::sort(all, {}, [](const auto* each) { return std::string_view(each->id); });
   CatalogReply reply;
-  set_page<const catalog::Workspace*>(
-      all, cursor, most, [](const auto* each) { return each->id; },
+  set_page(
+      std::span<const catalog::Workspace* const>(all), cursor, most,
+      [](const auto* each) { return std::string_view(each->id); },
       [](const auto* each) { return to_json(*each); }, reply);
   return reply;
 }
