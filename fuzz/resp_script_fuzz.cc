@@ -41,8 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ScriptStore store;
   ScriptStore::View view;
   const ScriptName name = name_of_script(text.view());
-  must(store.add({name.data(), name.size()}, text.view()), "the store has space for one");
-  const auto* const stored = view.find(store, {name.data(), name.size()});
+  must(store.add("", {name.data(), name.size()}, text.view()), "the store has space for one");
+  const auto* const stored = view.find(store, "", {name.data(), name.size()});
   must(stored != nullptr && stored->script.count == script->count, "a script is found again");
   return 0;
 }

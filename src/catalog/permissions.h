@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -63,7 +64,7 @@ class PermissionSet {
   [[nodiscard]] bool may(Verb verb, std::string_view namespace_id) const {
     return may(verb) || (!by_namespace_.empty() && (verbs_on(namespace_id) & bit(verb)) != 0);
   }
-  // On one namespace at least.
+  // On any namespace, known or not.
   [[nodiscard]] bool may_somewhere(Verb verb) const;
   // Whether it has any right on the namespace. Others must not learn that it exists.
   [[nodiscard]] bool knows(std::string_view namespace_id) const;

@@ -173,7 +173,8 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
   } else if (!access_.is_root() && concerns_all(arguments)) {
     reply_error(kRootOnly, out);
   } else if (is("SCRIPT")) {
-    reply_if_error(answer_script(arguments, service_.scripts, scratch_.scripts, reply), out);
+    reply_if_error(
+        answer_script(arguments, script_owner(), service_.scripts, scratch_.scripts, reply), out);
   } else if (is("CLUSTER")) {
     reply_if_error(answer_cluster(arguments, local(), service_.node, reply), out);
   } else if (is("READONLY") || is("READWRITE")) {
@@ -287,6 +288,11 @@ RespSession::Gathered RespSession::gather(Arguments arguments) {
               throttle ? Kind::kThrottle : Kind::kLimit, error);
 }
 
+ScriptOwner RespSession::script_owner() const {
+  return {.workspace = access_.tuple_workspace(),
+          .may_add = access_.permissions().may_somewhere(catalog::Verb::kLimit)};
+}
+
 // GCRA, and scripts that call CL.THROTTLE.
 RespSession::Gathered RespSession::gather_rare(Arguments arguments) {
   const bool gcra = is_word(arguments[0], "GCRA");
@@ -298,7 +304,8 @@ RespSession::Gathered RespSession::gather_rare(Arguments arguments) {
   HashedKey& hashed = scratch_.hashed[scratch_.gathered];
   ThrottleCall call;
   RespError error = gcra ? read_gcra(arguments, request, hashed)
-                         : read_eval(arguments, service_.scripts, scratch_.scripts, call);
+                         : read_eval(arguments, script_owner(), service_.scripts,
+                                           scratch_.scripts, call);
   if (!gcra && error.empty()) error = read_throttle(call.arguments(), request, hashed);
   return keep(catalog::Verb::kLimit, Kind::kThrottle, error);
 }

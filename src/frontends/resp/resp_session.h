@@ -81,6 +81,7 @@ class RespSession final : public Session {
   [[nodiscard]] Next serve(Arguments arguments, Instant now, Bytes& out);
   [[nodiscard]] Gathered gather(Arguments arguments);
   [[nodiscard, gnu::noinline]] Gathered gather_rare(Arguments arguments);
+  [[nodiscard]] ScriptOwner script_owner() const;
   // Looks the rights of this client up again.
   void refresh_access(Instant now);
   // Finds the limit of the request. An error, or empty.

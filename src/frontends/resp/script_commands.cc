@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "catalog/permissions.h"
+
 namespace weir::frontends {
 namespace {
 
@@ -175,6 +177,7 @@ ScriptName name_of_script(std::string_view text) {
 }
 
 const ScriptStore::Stored* ScriptStore::View::find(const ScriptStore& store,
+                                                   std::string_view workspace,
                                                    std::string_view name) {
   ScriptName lower;
   if (name.size() != lower.size()) return nullptr;
@@ -184,11 +187,13 @@ const ScriptStore::Stored* ScriptStore::View::find(const ScriptStore& store,
   // Relaxed: the scripts are read under the lock.
   if (store.version_.load(std::memory_order_relaxed) != version_) {
     const base::MutexLock lock(store.mutex_);
-    scripts_ = store.scripts_;
+    workspaces_ = store.workspaces_;
     version_ = store.version_.load(std::memory_order_relaxed);
   }
-  const auto found = scripts_->find(std::string_view(lower.data(), lower.size()));
-  return found == scripts_->end() ? nullptr : found->second.get();
+  const auto owned = workspaces_->find(workspace);
+  if (owned == workspaces_->end()) return nullptr;
+  const auto found = owned->second.find(std::string_view(lower.data(), lower.size()));
+  return found == owned->second.end() ? nullptr : found->second.get();
 }
 
 uint64_t ScriptStore::next_version() {
@@ -196,45 +201,55 @@ uint64_t ScriptStore::next_version() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-bool ScriptStore::add(std::string_view name, std::string_view text) {
+bool ScriptStore::add(std::string_view workspace, std::string_view name, std::string_view text) {
   auto stored = std::make_shared<Stored>(Stored{.text = std::string(text), .script = {}});
   stored->script = *read_script(stored->text);
   const base::MutexLock lock(mutex_);
-  if (scripts_->contains(name)) return true;
-  if (scripts_->size() >= kMaxScripts) return false;
-  auto more = std::make_shared<Scripts>(*scripts_);
-  more->emplace(name, std::move(stored));
-  scripts_ = std::move(more);
+  size_t in_all = 0;
+  size_t own = 0;
+  for (const auto& [id, scripts] : *workspaces_) {
+    in_all += scripts.size();
+    if (id != workspace) continue;
+    if (scripts.contains(name)) return true;
+    own = scripts.size();
+  }
+  if (own >= kMaxScripts || in_all >= kMaxScriptsInAll) return false;
+  auto more = std::make_shared<Workspaces>(*workspaces_);
+  (*more)[std::string(workspace)].emplace(name, std::move(stored));
+  workspaces_ = std::move(more);
   version_.store(next_version(), std::memory_order_relaxed);
   return true;
 }
 
 void ScriptStore::clear() {
   const base::MutexLock lock(mutex_);
-  scripts_ = std::make_shared<const Scripts>();
+  workspaces_ = std::make_shared<const Workspaces>();
   version_.store(next_version(), std::memory_order_relaxed);
 }
 
-RespError read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
-                    ThrottleCall& call) {
+RespError read_eval(Arguments arguments, const ScriptOwner& owner, ScriptStore& store,
+                    ScriptStore::View& view, ThrottleCall& call) {
   const bool by_name = is_word(arguments[0], "EVALSHA");
   if (arguments.size() < 3) return wrong_number_of_arguments(by_name ? "evalsha" : "eval");
   if (by_name) {
-    const ScriptStore::Stored* const stored = view.find(store, arguments[1]);
+    const ScriptStore::Stored* const stored = view.find(store, owner.workspace, arguments[1]);
     if (stored == nullptr) return RespError(kUnknownScript);
     return call.fill(stored->script, arguments);
   }
   const auto script = read_script(arguments[1]);
   if (!script) return RespError(kOtherScript);
-  // As in Redis, EVAL stores the script for EVALSHA. A full store does not fail EVAL.
+  // As in Redis, EVAL stores the script for EVALSHA. A full store does not fail EVAL. A key that
+  // may not limit is refused later.
   const ScriptName name = name_of_script(arguments[1]);
   const std::string_view sha(name.data(), name.size());
-  if (view.find(store, sha) == nullptr) (void)store.add(sha, arguments[1]);
+  if (owner.may_add && view.find(store, owner.workspace, sha) == nullptr) {
+    (void)store.add(owner.workspace, sha, arguments[1]);
+  }
   return call.fill(*script, arguments);
 }
 
-RespError answer_script(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
-                        RespWriter& writer) {
+RespError answer_script(Arguments arguments, const ScriptOwner& owner, ScriptStore& store,
+                        ScriptStore::View& view, RespWriter& writer) {
   const auto is = [&](std::string_view name) {
     return arguments.size() > 1 && is_word(arguments[1], name);
   };
@@ -242,7 +257,11 @@ RespError answer_script(Arguments arguments, ScriptStore& store, ScriptStore::Vi
     if (!read_script(arguments[2])) return RespError(kOtherScript);
     const ScriptName name = name_of_script(arguments[2]);
     const std::string_view sha(name.data(), name.size());
-    if (!store.add(sha, arguments[2])) {
+    if (!owner.may_add) {
+      return "NOPERM the key lacks the permission " +
+             catalog::permission_for(catalog::Verb::kLimit);
+    }
+    if (!store.add(owner.workspace, sha, arguments[2])) {
       return "ERR there are " + std::to_string(kMaxScripts) +
              " scripts, the maximum: remove them with SCRIPT FLUSH";
     }
@@ -250,7 +269,7 @@ RespError answer_script(Arguments arguments, ScriptStore& store, ScriptStore::Vi
   } else if (is("EXISTS") && arguments.size() > 2) {
     writer.array(arguments.size() - 2);
     for (const std::string_view name : arguments.subspan(2)) {
-      writer.integer(view.find(store, name) == nullptr ? 0 : 1);
+      writer.integer(view.find(store, owner.workspace, name) == nullptr ? 0 : 1);
     }
   } else if (is("FLUSH") && (arguments.size() == 2 ||
                              (arguments.size() == 3 &&

@@ -23,7 +23,8 @@
 namespace weir::frontends {
 
 inline constexpr size_t kMaxScriptBytes = 4096;
-inline constexpr size_t kMaxScripts = 256;
+inline constexpr size_t kMaxScripts = 256;  // of a workspace
+inline constexpr size_t kMaxScriptsInAll = 4096;
 
 // The arguments that a script passes to CL.THROTTLE. The views are of the script's text.
 struct ThrottleScript {
@@ -61,7 +62,13 @@ class ThrottleCall {
 using ScriptName = std::array<char, 40>;
 [[nodiscard]] ScriptName name_of_script(std::string_view text);
 
-// The loaded scripts of all sessions. Safe from any thread.
+// A tenant, and whether this client may store scripts for it.
+struct ScriptOwner {
+  std::string_view workspace = {};  // as in requests
+  bool may_add = true;
+};
+
+// The loaded scripts of all sessions, of each workspace apart. Safe from any thread.
 class ScriptStore {
  public:
   struct Stored {
@@ -69,35 +76,38 @@ class ScriptStore {
     ThrottleScript script;  // of this text
   };
   using Scripts = std::map<std::string, std::shared_ptr<const Stored>, std::less<>>;
+  using Workspaces = std::map<std::string, Scripts, std::less<>>;
 
   // A thread's cached view of a store: locks only after a change.
   class View {
    public:
-    [[nodiscard]] const Stored* find(const ScriptStore& store, std::string_view name);
+    [[nodiscard]] const Stored* find(const ScriptStore& store, std::string_view workspace,
+                                     std::string_view name);
 
    private:
     uint64_t version_ = 0;
-    std::shared_ptr<const Scripts> scripts_;
+    std::shared_ptr<const Workspaces> workspaces_;
   };
 
   // False: there are too many.
-  [[nodiscard]] bool add(std::string_view name, std::string_view text);
+  [[nodiscard]] bool add(std::string_view workspace, std::string_view name, std::string_view text);
   void clear();
 
  private:
   mutable base::StdMutex mutex_;
-  std::shared_ptr<const Scripts> scripts_ = std::make_shared<const Scripts>();  // under mutex_
-  // Changes with scripts_ and is unique among all stores; written under mutex_.
+  std::shared_ptr<const Workspaces> workspaces_ = std::make_shared<const Workspaces>();  // mutex_
+  // Changes with workspaces_ and is unique among all stores; written under mutex_.
   [[nodiscard]] static uint64_t next_version();
   std::atomic<uint64_t> version_{next_version()};
 };
 
 // EVAL script numkeys key ... arg ..., or EVALSHA name numkeys key ... arg ...
-[[nodiscard]] RespError read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
-                                  ThrottleCall& call);
+[[nodiscard]] RespError read_eval(Arguments arguments, const ScriptOwner& owner, ScriptStore& store,
+                                  ScriptStore::View& view, ThrottleCall& call);
 
 // SCRIPT LOAD script | EXISTS name ... | FLUSH [ASYNC | SYNC]
-[[nodiscard]] RespError answer_script(Arguments arguments, ScriptStore& store,
-                                      ScriptStore::View& view, RespWriter& writer);
+[[nodiscard]] RespError answer_script(Arguments arguments, const ScriptOwner& owner,
+                                      ScriptStore& store, ScriptStore::View& view,
+                                      RespWriter& writer);
 
 }  // namespace weir::frontends

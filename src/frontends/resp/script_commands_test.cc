@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "catalog/changes.h"
 #include "frontends/fixture_test.h"
+#include "frontends/memory_catalog_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "frontends/resp/resp_session.h"
 
@@ -172,6 +175,42 @@ TEST(ScriptStore, IsBoundedAndEvalWorksWithoutSpace) {
   EXPECT_EQ(client.send({"EVAL", script, "1", "alice", "15", "30", "60"}), kAdmitted);
 }
 
+// All tenants shared 256 places, and a key without permissions could take all of them.
+TEST(ScriptStore, HasAPlaceForEachWorkspaceAndNoneForAKeyThatMayNotLimit) {
+  auto* const database = new MemoryCatalog;  // owned by the catalog
+  Fixture fixture{{}, std::unique_ptr<catalog::CatalogStore>(database)};
+  const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
+  const auto tenant = catalog::create_workspace(author, "tenant", 1);
+  EXPECT_TRUE(database->write(std::vector{tenant}));
+  const auto client_with = [&](const std::string& workspace, uint64_t seed,
+                               const std::vector<std::string>& permissions) {
+    const auto key = catalog::create_key(
+        author, {.workspace = workspace, .name = "k", .permissions = permissions}, {seed, 1, 1});
+    EXPECT_TRUE(database->write({&key.write, 1}));
+    EXPECT_EQ(fixture.catalog.poll_once(), nullptr);
+    std::unique_ptr<ScriptClient> client(new ScriptClient{fixture});
+    EXPECT_EQ(client->send({"AUTH", key.secret}), "+OK\r\n");
+    return client;
+  };
+  const std::string home(catalog::kDefaultWorkspace);
+  const auto idle = client_with(home, 1, {"key.*.read_key"});
+  const auto user = client_with(home, 2, {"ratelimit.*.limit"});
+  const auto other = client_with(tenant.row.id, 3, {"ratelimit.*.limit"});
+  const ScriptName name = name_of_script(kScript);
+  const std::string sha(name.data(), name.size());
+  EXPECT_EQ(idle->send({"SCRIPT", "LOAD", kScript}),
+            "-NOPERM the key lacks the permission ratelimit.*.limit\r\n");
+  EXPECT_THAT(idle->send({"EVAL", kScript, "1", "alice", "15", "30", "60"}), StartsWith("-"));
+  EXPECT_EQ(user->send({"SCRIPT", "EXISTS", sha}), "*1\r\n:0\r\n") << "it was not stored";
+  std::string script = kScript;
+  for (size_t i = 0; i < kMaxScripts; ++i, script += ' ') {
+    ASSERT_THAT(user->send({"SCRIPT", "LOAD", script}), StartsWith("$40"));
+  }
+  EXPECT_THAT(user->send({"SCRIPT", "LOAD", script}), StartsWith("-ERR there are 256 scripts"));
+  EXPECT_EQ(other->send({"SCRIPT", "EXISTS", sha}), "*1\r\n:0\r\n");
+  EXPECT_THAT(other->send({"SCRIPT", "LOAD", script}), StartsWith("$40"));
+}
+
 TEST(ScriptStore, IsSafeWhileThreadsLoadAndFlush) {
   ScriptStore store;
   const ScriptName name = name_of_script(kScript);
@@ -182,8 +221,8 @@ TEST(ScriptStore, IsSafeWhileThreadsLoadAndFlush) {
       ScriptStore::View view;
       for (int round = 0; round < 1000; ++round) {
         if (i == 0) store.clear();
-        if (i == 1) (void)store.add(known, kScript);
-        const auto* found = view.find(store, known);
+        if (i == 1) (void)store.add("", known, kScript);
+        const auto* found = view.find(store, "", known);
         EXPECT_EQ(found == nullptr ? 4u : found->script.count, 4u);
       }
     });
