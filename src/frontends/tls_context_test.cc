@@ -321,6 +321,20 @@ TEST_F(TlsStreamTest, RefusesAnOldVersion) {
   EXPECT_THAT(stream_->reason(), testing::StrEq("unsupported protocol"));
 }
 
+// It offered all suites of OpenSSL, also those with CBC and SHA-1.
+TEST_F(TlsStreamTest, OffersOnlyAuthenticatedCiphersInTls12) {
+  SSL_set_max_proto_version(client_, TLS1_2_VERSION);
+  ASSERT_EQ(SSL_set_cipher_list(client_, "ALL:!AESGCM:!CHACHA20:!aNULL:@SECLEVEL=0"), 1);
+  EXPECT_FALSE(shake_hands());
+  EXPECT_THAT(stream_->reason(), testing::StrEq("no shared cipher"));
+}
+
+TEST_F(TlsStreamTest, AcceptsTls12WithAnAuthenticatedCipher) {
+  SSL_set_max_proto_version(client_, TLS1_2_VERSION);
+  ASSERT_EQ(SSL_set_cipher_list(client_, "ECDHE+AES128+AESGCM"), 1);
+  EXPECT_TRUE(shake_hands());
+}
+
 TEST_F(TlsStreamTest, RequiresACertificateOfAClient) {
   TlsSettings mutual = settings_;
   mutual.client_ca = settings_.cert;
