@@ -30,7 +30,9 @@ std::string_view file_remedy(LedgerError kind) {
     case LedgerError::kFull: return "free space on its disk";
     case LedgerError::kRefused: return "give this user read and write permission on the file";
     case LedgerError::kCorrupt:
-      return "move the file away: a new one is made, without the counts of the old one";
+      return "move the file away: a new one is made, without the keys, namespaces, overrides, "
+             "resets, "
+             "audit log and counts of the old one. To keep them, put a backup in its place";
     default: return {};
   }
 }

@@ -239,6 +239,10 @@ TEST_F(SqlStore, SuggestsRemediesForAFile) {
     return store_.time().error().fix;
   };
   EXPECT_NE(fix_of(LedgerError::kCorrupt).find("move the file away"), std::string::npos);
+  // The file has more than counts.
+  for (const char* lost : {"keys", "overrides", "audit log", "counts", "backup"}) {
+    EXPECT_NE(fix_of(LedgerError::kCorrupt).find(lost), std::string::npos) << lost;
+  }
   EXPECT_NE(fix_of(LedgerError::kFull).find("free space on its disk"), std::string::npos);
   EXPECT_NE(fix_of(LedgerError::kUnreachable).find("read-only"), std::string::npos);
   for (const auto kind : {LedgerError::kCorrupt, LedgerError::kFull, LedgerError::kReadOnly,
