@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/split_mix.h"
 #include "bench/catalog/sessions.h"
-#include "base/check.h"
 #include "bench/command_line.h"
 #include "catalog/changes.h"
 #include "catalog/override_index.h"
@@ -118,11 +118,9 @@ int fill(const std::string& path, size_t overrides, size_t workspaces, size_t na
     CatalogWrite workspace = create_workspace(author, fmt::format("tenant-{}", w), w);
     const std::string id = workspace.row.id;
     add(std::move(workspace));
-    const NewKey key = create_key(author,
-                                  {.workspace = id,
-                                   .name = "bench",
-                                   .permissions = {"ratelimit.*.*", "key.*.*"}},
-                                  {w + 1, 2, 3});
+    const NewKey key = create_key(
+        author, {.workspace = id, .name = "bench", .permissions = {"ratelimit.*.*", "key.*.*"}},
+        {w + 1, 2, 3});
     add(key.write);
     std::vector<Namespace> all;
     for (size_t n = 0; n < namespaces; ++n) {
@@ -136,9 +134,9 @@ int fill(const std::string& path, size_t overrides, size_t workspaces, size_t na
                         .limit = 100 + i % 10,
                         .duration = Millis(60'000)}));
     }
-    shown = fmt::format(
-        R"({{"key":"{}","keyId":"{}","namespace":"{}","small":"{}","of_largest":{}}})", key.secret,
-        key.key.id, all.front().name, all.back().name, largest);
+    shown =
+        fmt::format(R"({{"key":"{}","keyId":"{}","namespace":"{}","small":"{}","of_largest":{}}})",
+                    key.secret, key.key.id, all.front().name, all.back().name, largest);
   }
   flush();
   fmt::print("{}\n", shown);

@@ -17,5 +17,6 @@
 #include "weir/stats.h"
 #include "weir/time.h"
 #include "weir/unique_function.h"
+#include "weir/validate.h"
 #include "weir/verdict.h"
 #include "weir/version.h"

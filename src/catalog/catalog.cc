@@ -342,11 +342,11 @@ bool Catalog::clean_once() {
     return true;
   }
   const uint64_t head = snapshot()->revision();
-  const auto cleaned = store.clean_audit(
-      cleaning_.audit,
-      {.before = now.wall - options_.audit_kept,
-       .resets_before = head - std::min(head, options_.resets_in_audit)},
-      kCleanedAtOnce);
+  const auto cleaned =
+      store.clean_audit(cleaning_.audit,
+                        {.before = now.wall - options_.audit_kept,
+                         .resets_before = head - std::min(head, options_.resets_in_audit)},
+                        kCleanedAtOnce);
   if (!cleaned) return false;
   cleaning_.audit = cleaned->last;
   return cleaned->more;

@@ -46,8 +46,8 @@ struct CatalogPosition {
 
 // Which entries of the audit log have expired.
 struct AuditBounds {
-  WallTime before{};             // all that are older
-  uint64_t resets_before = 0;    // those of resets that have a smaller revision
+  WallTime before{};           // all that are older
+  uint64_t resets_before = 0;  // those of resets that have a smaller revision
 };
 
 class CatalogStore {
@@ -81,7 +81,8 @@ class CatalogStore {
     size_t deleted = 0;
     std::string last = {};  // the id of the last row; empty: that was the last one of all
   };
-  // Overrides that were deleted before `before`, and resets that were made kResetKept earlier.
+  // Overrides and keys that were deleted before `before`, and resets that were made kResetKept
+  // earlier.
   [[nodiscard]] virtual Result<CleanedRows> clean_rows(const std::string& after, WallTime before,
                                                        size_t most) = 0;
   struct CleanedAudit {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <set>
 
@@ -10,6 +12,7 @@
 #include "catalog/explaining_link_test.h"
 #include "catalog/sql_catalog.h"
 #include "ledgers/sql/sqlite_link.h"
+#include "platform/thread_executor.h"
 #include "tests/doubles/manual_clock.h"
 #include "tests/servers/await.h"
 #include "tests/servers/temporary_folder.h"
@@ -263,9 +266,7 @@ struct Failing final : CatalogStore {
     return error();
   }
   Result<std::optional<CatalogRow>> read_row(const std::string&) override { return error(); }
-  Result<CleanedRows> clean_rows(const std::string&, WallTime, size_t) override {
-    return error();
-  }
+  Result<CleanedRows> clean_rows(const std::string&, WallTime, size_t) override { return error(); }
   Result<CleanedAudit> clean_audit(uint64_t, const AuditBounds&, size_t) override {
     return error();
   }
@@ -311,10 +312,9 @@ TEST(SqlCatalog, FindsEveryPageByAnIndexWhereverItIs) {
   ASSERT_EQ(entries->size(), 121U);
   const AuditPosition before{.revision = (*entries)[80].revision,
                              .position = (*entries)[80].position};
-  EXPECT_THAT(plan_of([&] {
-                EXPECT_EQ(store->read_audit(kHome, before, 7)->front(), (*entries)[81]);
-              }),
-              HasSubstr("INDEX weir_audit_workspace (workspace=? AND revision<?)"));
+  EXPECT_THAT(
+      plan_of([&] { EXPECT_EQ(store->read_audit(kHome, before, 7)->front(), (*entries)[81]); }),
+      HasSubstr("INDEX weir_audit_workspace (workspace=? AND revision<?)"));
   EXPECT_THAT(
       plan_of([&] { EXPECT_EQ(store->read_audit("", before, 7)->front(), (*entries)[81]); }),
       HasSubstr("((revision,position)<(?,?))"));
@@ -327,8 +327,8 @@ TEST(SqlCatalog, FindsEveryPageByAnIndexWhereverItIs) {
               HasSubstr("(revision>? AND revision<?)"));
 }
 
-// A server was ready ten seconds after its start, however much was left to read: blocks with a limit
-// of 0 did not apply yet.
+// A server was ready ten seconds after its start, however much was left to read: blocks with a
+// limit of 0 did not apply yet.
 TEST(Catalog, IsNotReadyUntilItHasReadToTheEnd) {
   File file;
   const auto store = file.open();
@@ -555,6 +555,140 @@ TEST(Catalog, WritesEveryCreation) {
   }
   for (int i = 0; i < 100; ++i) servers::await([&] { return exists(i); });
   catalog.stop();
+}
+
+TEST(SqlCatalog, TrimsTheAuditLogInStepsButNotTheNonceOfTheLastChange) {
+  File file;
+  const auto store = file.open();
+  fill(*store);
+  file.clock.advance(std::chrono::hours(2));
+  const auto trimmed = [&](const AuditBounds& bounds) {
+    size_t deleted = 0;
+    uint64_t at = 0;
+    for (bool more = true; more;) {
+      const auto cleaned = store->clean_audit(at, bounds, 20);
+      EXPECT_TRUE(cleaned);
+      deleted += cleaned->deleted;
+      at = cleaned->last;
+      more = cleaned->more;
+    }
+    return deleted;
+  };
+  const WallTime now = file.clock.now().wall;
+  EXPECT_EQ(trimmed({.before = now - std::chrono::hours(3)}), 0U);
+  EXPECT_EQ(trimmed({.before = now - std::chrono::hours(1)}), 120U);
+  const auto left = store->read_audit(kHome, {}, 200);
+  ASSERT_EQ(left->size(), 1U);
+  EXPECT_EQ(left->front().revision, 61U);
+  EXPECT_NE(store->read_heads(61)->known_nonce, 0U);
+}
+
+TEST(SqlCatalog, RemovesRevokedKeys) {
+  File file;
+  const auto store = file.open();
+  const NewKey key = create_key(kAuthor, {.workspace = kHome, .name = "k"}, {1, 2, 3});
+  const NewKey kept = create_key(kAuthor, {.workspace = kHome, .name = "k"}, {4, 5, 6});
+  ASSERT_TRUE(store->write(std::vector{key.write, kept.write}));
+  ASSERT_TRUE(store->write(std::vector{revoke_key(kAuthor, key.key)}));
+  file.clock.advance(std::chrono::hours(2));
+  EXPECT_EQ(store->clean_rows("", file.clock.now().wall, 10)->deleted, 1U);
+  EXPECT_EQ(store->read_row(key.key.id)->has_value(), false);
+  EXPECT_EQ(store->read_row(kept.key.id)->has_value(), true);
+}
+
+// Resets, which clients cause, filled the audit log without a bound.
+TEST(Catalog, KeepsTheAuditLogWithinItsTimeAndABoundedNumberOfResets) {
+  File file;
+  const auto store = file.open();
+  Catalog catalog(file.clock, file.open(),
+                  {.audit_kept = std::chrono::hours(48), .resets_in_audit = 10});
+  ASSERT_TRUE(store->write(std::vector{set_namespace(kAuthor, api(), "namespace.create")}));
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(
+        store->write(std::vector{reset_identifier(kAuthor, api(), "x" + std::to_string(i), 7)}));
+  }
+  ASSERT_TRUE(store->write(std::vector{override_of("a", 1)}));
+  EXPECT_EQ(catalog.poll_once(), nullptr);
+  const auto clean = [&] {
+    while (catalog.clean_once()) continue;
+  };
+  const auto entries = [&](const std::string& action) {
+    const auto all = store->read_audit("", {}, 1000);
+    return std::ranges::count(*all, action, &AuditEntry::action);
+  };
+  clean();
+  EXPECT_EQ(entries("identifier.reset"), 10);
+  EXPECT_EQ(entries("namespace.create"), 1) << "administrators make few changes";
+  EXPECT_EQ(entries("override.set"), 1);
+  file.clock.advance(std::chrono::hours(47));
+  clean();
+  EXPECT_EQ(entries("namespace.create"), 1);
+  file.clock.advance(std::chrono::hours(2));
+  clean();
+  EXPECT_EQ(entries("namespace.create"), 0);
+  EXPECT_EQ(entries("identifier.reset"), 0);
+  EXPECT_EQ(entries("override.set"), 1) << "the last change";
+}
+
+// A page of a large audit log delayed the revocation of a key by seconds.
+TEST(Catalog, WritesWhileTheAuditLogIsRead) {
+  const File file;
+  std::atomic<bool> reading{false};
+  std::atomic<bool> go_on{false};
+  struct Slow final : CatalogStore {
+    Slow(std::unique_ptr<CatalogStore> store, std::atomic<bool>& begun, std::atomic<bool>& end)
+        : inner(std::move(store)), reading(begun), go_on(end) {}
+    std::unique_ptr<CatalogStore> inner;
+    std::atomic<bool>& reading;
+    std::atomic<bool>& go_on;
+    Result<uint64_t> write(std::span<const CatalogWrite> writes) override {
+      return inner->write(writes);
+    }
+    Result<Heads> read_heads(uint64_t known) override { return inner->read_heads(known); }
+    Result<std::vector<CatalogRow>> read_after(const CatalogPosition& at, size_t most) override {
+      return inner->read_after(at, most);
+    }
+    Result<std::vector<AuditEntry>> read_audit(const std::string& workspace,
+                                               const AuditPosition& before, size_t most) override {
+      reading = true;
+      servers::await([&] { return go_on.load(); });
+      return inner->read_audit(workspace, before, most);
+    }
+    Result<std::optional<CatalogRow>> read_row(const std::string& id) override {
+      return inner->read_row(id);
+    }
+    Result<CleanedRows> clean_rows(const std::string&, WallTime, size_t) override {
+      return CleanedRows{};
+    }
+    Result<CleanedAudit> clean_audit(uint64_t, const AuditBounds&, size_t) override {
+      return CleanedAudit{};
+    }
+  };
+  const auto slow = [&] { return std::make_unique<Slow>(file.open(), reading, go_on); };
+  Catalog catalog(system_clock(), slow(), {.max_audit_reads = 3}, slow());
+  platform::ThreadExecutor home;
+  home.start();
+  catalog.start();
+  servers::await([&] { return catalog.state() == CatalogState::kReady; });
+  std::atomic<int> pages{0};
+  std::atomic<int> refused{0};
+  for (int i = 0; i < 5; ++i) {
+    catalog.read_audit(kHome, {}, 100, home, [&](const Result<std::vector<AuditEntry>>& read) {
+      ++(read ? pages : refused);
+    });
+  }
+  servers::await([&] { return reading.load() && refused == 2; });
+  std::atomic<bool> written{false};
+  catalog.write({override_of("a", 1)}, home, [&](const Result<uint64_t>& done) {
+    EXPECT_TRUE(done);
+    written = true;
+  });
+  servers::await([&] { return written.load(); });
+  EXPECT_EQ(pages, 0);
+  go_on = true;
+  servers::await([&] { return pages == 3; });
+  catalog.stop();
+  home.stop();
 }
 
 TEST(Catalog, KeepsItsSnapshotWhileTheStoreFails) {

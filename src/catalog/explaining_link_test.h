@@ -14,7 +14,8 @@ namespace weir::catalog {
 class ExplainingLink final : public ledgers::SqlLink {
  public:
   // `columns`: of the answer to the question, which are joined to a line.
-  explicit ExplainingLink(std::unique_ptr<SqlLink> inner, std::string explain = "EXPLAIN QUERY PLAN ",
+  explicit ExplainingLink(std::unique_ptr<SqlLink> inner,
+                          std::string explain = "EXPLAIN QUERY PLAN ",
                           std::vector<size_t> columns = {3})
       : inner_(std::move(inner)), explain_(std::move(explain)), columns_(std::move(columns)) {}
 

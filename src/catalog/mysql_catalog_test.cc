@@ -37,9 +37,9 @@ struct MySqlCatalog : testing::Test {
   std::unique_ptr<CatalogStore> open() {
     // table, type, key and rows
     auto explaining = std::make_unique<ExplainingLink>(
-        ledgers::make_mysql_link(system_clock(), database.address,
-                                 {.connect_timeout = Millis(60'000),
-                                  .answer_timeout = Millis(60'000)}),
+        ledgers::make_mysql_link(
+            system_clock(), database.address,
+            {.connect_timeout = Millis(60'000), .answer_timeout = Millis(60'000)}),
         "EXPLAIN ", std::vector<size_t>{2, 3, 5});
     link = explaining.get();
     return make_sql_catalog(ledgers::LedgerKind::kMySql, std::move(explaining), "database");
@@ -75,10 +75,9 @@ TEST_F(MySqlCatalog, FindsEveryPageByAnIndexWhereverItIs) {
   ASSERT_EQ(entries->size(), 120U);
   const AuditPosition before{.revision = (*entries)[80].revision,
                              .position = (*entries)[80].position};
-  EXPECT_THAT(plan_of([&] {
-                EXPECT_EQ(store->read_audit(kHome, before, 7)->front(), (*entries)[81]);
-              }),
-              HasSubstr("weir_audit range weir_audit_workspace"));
+  EXPECT_THAT(
+      plan_of([&] { EXPECT_EQ(store->read_audit(kHome, before, 7)->front(), (*entries)[81]); }),
+      HasSubstr("weir_audit range weir_audit_workspace"));
   EXPECT_THAT(
       plan_of([&] { EXPECT_EQ(store->read_audit("", before, 7)->front(), (*entries)[81]); }),
       HasSubstr("weir_audit range PRIMARY"));

@@ -14,8 +14,7 @@ namespace {
 OverrideIndex index_of(const std::vector<std::string>& identifiers) {
   std::vector<std::shared_ptr<const Override>> overrides;
   for (const std::string& identifier : identifiers) {
-    overrides.push_back(
-        std::make_shared<Override>(Override{.identifier = identifier}));
+    overrides.push_back(std::make_shared<Override>(Override{.identifier = identifier}));
   }
   return OverrideIndex(std::move(overrides));
 }

@@ -32,6 +32,9 @@ inline constexpr std::string_view kDefaultWorkspace = "ws_default";
 inline constexpr std::string_view kNamespaceIds = "rlns_";
 // Requests and calls create no more than this in a workspace. Deleted ones count: they are kept.
 inline constexpr size_t kMaxNamespaces = 10'000;
+// Calls create no more than these. Servers that write at the same time may exceed them a little.
+inline constexpr size_t kMaxKeys = 10'000;  // that were not revoked
+inline constexpr size_t kMaxOverrides = 1'000'000;
 
 struct Workspace {
   std::string id = {};

@@ -96,6 +96,7 @@ void SnapshotBuilder::clear() {
   revision_ = 0;
   revisions_.clear();
   deleted_.clear();
+  revoked_.clear();
   override_count_ = 0;
   newest_ = {};
   workspaces_.clear();
@@ -180,6 +181,7 @@ void SnapshotBuilder::apply(const Key& key) {
   keys_changed_ = true;
   if (key.revoked) {
     keys_.erase(key.id);
+    revoked_.try_emplace(key.id);
     return;
   }
   // A permission of a later version is ignored: it gives no right.
@@ -226,7 +228,8 @@ void SnapshotBuilder::apply(OverrideRecord&& record, uint64_t revision) {
   }
   auto& overrides = record.values.deleted ? state.ended : state.overrides;
   // Not in one allocation with its counter, which would add a cache line to each.
-  overrides.insert({std::shared_ptr<const Override>(new Override(std::move(record.values))), revision});
+  overrides.insert(
+      {std::shared_ptr<const Override>(new Override(std::move(record.values))), revision});
 }
 
 void SnapshotBuilder::apply(const Reset& reset) {
@@ -239,8 +242,14 @@ void SnapshotBuilder::apply(const Reset& reset) {
 bool SnapshotBuilder::forget_expired(WallTime now) {
   // A row that is older than the deletion does not come later than this.
   constexpr Millis kDeletedKept{86'400'000};
-  std::erase_if(deleted_, [&](const auto& each) {
-    return now >= each.second.at + kDeletedKept;
+  std::erase_if(deleted_, [&](const auto& each) { return now >= each.second.at + kDeletedKept; });
+  for (auto& [id, since] : revoked_) {
+    if (since == WallTime{}) since = now;  // when it was revoked is not known
+  }
+  std::erase_if(revoked_, [&](const auto& each) {
+    if (now < each.second + kDeletedKept) return false;
+    revisions_.erase(each.first);
+    return true;
   });
   bool any = false;
   for (auto& [workspace, namespaces] : namespaces_) {

@@ -154,7 +154,7 @@ class SnapshotBuilder {
     bool exists = false;  // as a record; otherwise only configured, or named by an override
     Overrides overrides;
     Overrides ended;                      // deleted lately
-    std::map<std::string, Reset> resets;                               // by id
+    std::map<std::string, Reset> resets;  // by id
     bool overrides_changed = true;
     bool ended_changed = true;
     bool resets_changed = true;
@@ -180,6 +180,7 @@ class SnapshotBuilder {
     uint64_t revision = 0;
   };
   TextMap<Deletion> deleted_;  // overrides, by id
+  TextMap<WallTime> revoked_;  // keys, by id, and since when it is known
   size_t override_count_ = 0;
   WallTime newest_{};  // the latest change of an override: a clock that needs no clock
   std::map<std::string, Workspace> workspaces_;

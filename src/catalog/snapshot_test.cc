@@ -62,9 +62,9 @@ TEST(CatalogRow, KeepsEveryRecord) {
                     .identifier = "x",
                     .epoch = 12,
                     .kept_until = WallTime(Millis(99))};
-  for (const Record& record : std::initializer_list<Record>{
-           Workspace{.id = "ws_1", .name = "one", .deleted = true}, key, ns,
-           in(ns, override), reset}) {
+  for (const Record& record :
+       std::initializer_list<Record>{Workspace{.id = "ws_1", .name = "one", .deleted = true}, key,
+                                     ns, in(ns, override), reset}) {
     const auto again = record_of(row_of(record));
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, record);
@@ -295,6 +295,22 @@ TEST(Snapshot, ForgetsRevokedKeys) {
   key.revoked = true;
   builder.apply(at(2, key));
   EXPECT_EQ(builder.build()->find_key(key.hash), nullptr);
+}
+
+TEST(Snapshot, ForgetsTheIdsOfRevokedKeys) {
+  SnapshotBuilder builder;
+  const size_t before = builder.known_ids();
+  Key key = key_named("secret");
+  key.revoked = true;
+  builder.apply(at(2, key));
+  const WallTime now(Millis(1'000'000));
+  EXPECT_FALSE(builder.forget_expired(now));
+  key.revoked = false;
+  builder.apply(at(1, key));
+  EXPECT_EQ(builder.build()->find_key(key.hash), nullptr) << "an older row came late";
+  EXPECT_EQ(builder.known_ids(), before + 1);
+  EXPECT_FALSE(builder.forget_expired(now + Millis(86'400'000)));
+  EXPECT_EQ(builder.known_ids(), before);
 }
 
 TEST(Snapshot, GivesNoRightForAnUnknownPermission) {

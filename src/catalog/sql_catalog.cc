@@ -81,8 +81,7 @@ class SqlCatalog final : public CatalogStore {
     std::optional<CatalogRow> found;
     const std::string sql = "SELECT " + std::string(kColumns) + " FROM weir_catalog WHERE id = ?";
     const SqlStatement read{.sql = sql, .values = {std::string_view(id)}};
-    const auto failure =
-        run({&read, 1}, [&](size_t, const SqlRow& row) { found = row_in(row); });
+    const auto failure = run({&read, 1}, [&](size_t, const SqlRow& row) { found = row_in(row); });
     if (failure) return error_of(*failure);
     return found;
   }
@@ -117,13 +116,13 @@ class SqlCatalog final : public CatalogStore {
 
   Result<CleanedRows> clean_rows(const std::string& after, WallTime before, size_t most) override {
     CleanedRows cleaned;
-    const std::string expired = "((kind = " + literal("o") +
-                                " AND deleted = 1 AND changed_at_ms < ?) OR (kind = " +
-                                literal("r") + " AND changed_at_ms < ?))";
-    const std::string page =
-        "SELECT MAX(id), COUNT(*), SUM(" + expired +
-        ") FROM (SELECT id, kind, deleted, changed_at_ms FROM weir_catalog" + by_index("PRIMARY") +
-        " WHERE id > ? ORDER BY id LIMIT ?) AS page";
+    const std::string expired =
+        "((kind IN (" + literal("o") + ", " + literal("k") +
+        ") AND deleted = 1 AND changed_at_ms < ?) OR (kind = " + literal("r") +
+        " AND changed_at_ms < ?))";
+    const std::string page = "SELECT MAX(id), COUNT(*), SUM(" + expired +
+                             ") FROM (SELECT id, kind, deleted, changed_at_ms FROM weir_catalog" +
+                             by_index("PRIMARY") + " WHERE id > ? ORDER BY id LIMIT ?) AS page";
     const int64_t deleted_before = before.time_since_epoch().count();
     const int64_t reset_before = deleted_before - kResetKept.count();
     const SqlStatement look{.sql = page,
@@ -140,11 +139,10 @@ class SqlCatalog final : public CatalogStore {
     if (failure) return error_of(*failure);
     if (seen == most) cleaned.last = last;
     if (old == 0) return cleaned;
-    const std::string sql =
-        "DELETE FROM weir_catalog WHERE id > ? AND id <= ? AND " + expired;
-    const SqlStatement remove{.sql = sql,
-                              .values = {std::string_view(after), std::string_view(last),
-                                         deleted_before, reset_before}};
+    const std::string sql = "DELETE FROM weir_catalog WHERE id > ? AND id <= ? AND " + expired;
+    const SqlStatement remove{
+        .sql = sql,
+        .values = {std::string_view(after), std::string_view(last), deleted_before, reset_before}};
     failure = run({&remove, 1}, {});
     if (failure) return error_of(*failure);
     cleaned.deleted = link_->affected();
@@ -154,8 +152,8 @@ class SqlCatalog final : public CatalogStore {
   Result<CleanedAudit> clean_audit(uint64_t after, const AuditBounds& bounds,
                                    size_t most) override {
     CleanedAudit cleaned{.last = after};
-    const std::string expired = "(at_ms < ? OR (action = " + literal("identifier.reset") +
-                                " AND revision < ?))";
+    const std::string expired =
+        "(at_ms < ? OR (action = " + literal("identifier.reset") + " AND revision < ?))";
     const std::string page = "SELECT MAX(revision), COUNT(*), SUM(" + expired +
                              "), MAX(at_ms), (SELECT revision FROM weir_catalog_head WHERE id = 0)"
                              " FROM (SELECT revision, at_ms, action FROM weir_audit" +
@@ -164,8 +162,8 @@ class SqlCatalog final : public CatalogStore {
     const int64_t before = bounds.before.time_since_epoch().count();
     const auto resets = static_cast<int64_t>(bounds.resets_before);
     const auto begin = static_cast<int64_t>(after);
-    const SqlStatement look{
-        .sql = page, .values = {before, resets, begin, static_cast<int64_t>(most)}};
+    const SqlStatement look{.sql = page,
+                            .values = {before, resets, begin, static_cast<int64_t>(most)}};
     uint64_t last = 0;
     size_t seen = 0;
     uint64_t old = 0;

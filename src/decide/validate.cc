@@ -10,6 +10,7 @@
 #include "memory/tuple_key.h"
 #include "regional/query_share.h"
 #include "weir/options.h"
+#include "weir/validate.h"
 
 namespace weir::decide {
 namespace {
@@ -259,6 +260,11 @@ std::unique_ptr<Error> find_option_error(const Options& options) {
 }  // namespace weir::decide
 
 namespace weir {
+
+std::optional<Error> error_in(const Request& request) {
+  if (const auto error = decide::validate(request)) return *error;
+  return std::nullopt;
+}
 
 std::optional<Error> error_in(const Options& options) {
   if (const auto error = decide::find_option_error(options)) return *error;

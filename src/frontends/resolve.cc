@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "weir/validate.h"
+
 namespace weir::frontends {
 namespace {
 
@@ -35,6 +37,31 @@ void take_override(const catalog::Override& override, Request& request) {
     request.burst = override.burst;
   } else if (request.burst && *request.burst > override.limit) {
     request.burst = override.limit;
+  }
+}
+
+// Values of the catalog were checked against those of the namespace, which may have changed since,
+// and a request may bring its own algorithm. A request must not fail for that, and a batch not for
+// one such item: what cannot be decided as it is named is decided by the nearest that can be.
+void make_decidable(Request& request) {
+  // sliding_log keeps a stamp for each admission. sliding_window_strict takes any limit and never
+  // admits more than it in any window either.
+  if (request.algorithm == Algorithm::kSlidingLog) {
+    if (request.limit > kMaxLogLimit) request.algorithm = Algorithm::kSlidingWindowStrict;
+  } else if (has_burst(request.algorithm)) {
+    // A burst of the limit drains within the duration, and these numbers are exact for any of them.
+    constexpr Count kExact = Count{1} << 29;
+    const bool is_large = request.limit > kExact || request.burst.value_or(0) > kExact;
+    if ((is_large || request.consistency == Consistency::kExact) && error_in(request)) {
+      request.burst.reset();
+      if (error_in(request)) request.limit = std::min(request.limit, kExact);
+    }
+  }
+  // Such a request is not shared, so there is nothing to lose.
+  if (request.on_origin_loss && request.consistency == Consistency::kRelaxed &&
+      request.algorithm != Algorithm::kSlidingWindow &&
+      request.algorithm != Algorithm::kFixedWindow) {
+    request.on_origin_loss.reset();
   }
 }
 
@@ -166,11 +193,14 @@ Resolved resolve_any(Access& access, catalog::Verb verb, catalog::Catalog& catal
     const bool known = state == CatalogState::kReady;
     const bool may_create = access.permissions().may(catalog::Verb::kCreateNamespace);
     // While the catalog does not answer, the namespace may exist.
-    if (!access.permissions().may(verb) || (known && !may_create) ||
-        request.ns.starts_with(catalog::kNamespaceIds)) {
+    if (!access.permissions().may(verb)) {
+      resolved.resolution = Resolution::kNoRight;
+    } else if (request.ns.starts_with(catalog::kNamespaceIds)) {
+      resolved.resolution = Resolution::kUnknownId;
+    } else if (known && !may_create) {
       resolved.resolution = Resolution::kUnknown;
-      return resolved;
     }
+    if (resolved.resolution != Resolution::kReady) return resolved;
     // Without a store it does not appear later, but for another snapshot.
     if (state == CatalogState::kNone) access.remember(request.ns, nullptr);
     if (known && workspace.by_id.size() < catalog::kMaxNamespaces) {
@@ -180,7 +210,7 @@ Resolved resolve_any(Access& access, catalog::Verb verb, catalog::Catalog& catal
     const catalog::Namespace& record = resolved.ns->record;
     if (!access.permissions().may(verb, record.id)) [[unlikely]] {
       resolved.resolution =
-          access.permissions().knows(record.id) ? Resolution::kForbidden : Resolution::kUnknown;
+          access.permissions().knows(record.id) ? Resolution::kForbidden : Resolution::kNoRight;
       return resolved;
     }
     if (record.deleted) [[unlikely]] {
@@ -194,6 +224,7 @@ Resolved resolve_any(Access& access, catalog::Verb verb, catalog::Catalog& catal
       resolved.override = resolved.ns->overrides->find(request.identifier);
       if (resolved.override != nullptr) take_override(*resolved.override, request);
     }
+    if (resolved.override != nullptr || !resolved.ns->values.empty()) make_decidable(request);
   }
   const std::string_view identifier = request.identifier;
   if (resolved.ns != nullptr && resolved.ns->resets != nullptr) {
@@ -216,6 +247,15 @@ Resolved resolve_any(Access& access, catalog::Verb verb, catalog::Catalog& catal
     name_past(access.now(), limits, identifier, resolved, request, identifiers);
   }
   return resolved;
+}
+
+std::string why_unknown(Resolution resolution, catalog::Verb verb) {
+  if (resolution == Resolution::kUnknownId) return "and an id creates none: use a name";
+  const bool creates = resolution == Resolution::kUnknown;
+  if (creates) verb = catalog::Verb::kCreateNamespace;
+  std::string text = "and the key lacks the permission " + catalog::permission_for(verb);
+  if (creates) text += " to create it: " + std::string(kNamespaceRemedy);
+  return text;
 }
 
 void set_limit_of_zero(Verdict& verdict) {

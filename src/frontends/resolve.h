@@ -19,7 +19,9 @@ namespace weir::frontends {
 enum class Resolution : uint8_t {
   kReady,
   kForbidden,  // the key has rights on the namespace, but not this one
-  kUnknown,    // there is no such namespace, or the key must not know of it
+  kUnknown,    // there is no such namespace, and the key may not create it
+  kUnknownId,  // there is no namespace with this id
+  kNoRight,    // the key has the right on no namespace, and must not learn whether this one exists
   kGone,       // the namespace was deleted
   kNoLimit,    // neither the request nor the namespace has a limit and a duration
 };
@@ -65,6 +67,9 @@ struct Identifiers {
   resolved.ns = access.last();
   return resolved;
 }
+
+// Why a request got kUnknown, kUnknownId or kNoRight, behind "the namespace does not exist, ".
+[[nodiscard]] std::string why_unknown(Resolution resolution, catalog::Verb verb);
 
 // The verdict on a request with a limit of 0, which was decided with another one.
 void set_limit_of_zero(Verdict& verdict);

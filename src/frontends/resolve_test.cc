@@ -1,5 +1,6 @@
 #include "frontends/resolve.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include "catalog/changes.h"
 #include "frontends/memory_catalog_test.h"
 #include "tests/doubles/manual_clock.h"
+#include "weir/validate.h"
 
 namespace weir::frontends {
 namespace {
@@ -222,18 +224,74 @@ TEST_F(ResolveTest, RefusesByTheRightsOfTheKey) {
   become({"ratelimit." + ns.id + ".read_override"});
   EXPECT_EQ(find(request).resolution, Resolution::kForbidden);
   become({"key.*.*"});
-  EXPECT_EQ(find(request).resolution, Resolution::kUnknown);
+  EXPECT_EQ(find(request).resolution, Resolution::kNoRight);
+  request.ns = "other";
+  EXPECT_EQ(find(request).resolution, Resolution::kNoRight) << "it must not learn which one exists";
+  request.ns = "api";
   become({"ratelimit." + ns.id + ".limit"});
   EXPECT_EQ(find(request).resolution, Resolution::kReady);
   request.ns = ns.id;
   EXPECT_EQ(find(request).resolution, Resolution::kReady);
   EXPECT_EQ(request.ns, "api") << "an id stands for the name";
   request.ns = "other";
-  EXPECT_EQ(find(request).resolution, Resolution::kUnknown);
+  EXPECT_EQ(find(request).resolution, Resolution::kNoRight);
   become({"ratelimit.*.limit"});
   EXPECT_EQ(find(request).resolution, Resolution::kUnknown);
+  // The permission to create namespaces would not help.
+  request.ns = "rlns_aaaaaaaaaaaaaaaaaaaaaaaa";
+  EXPECT_EQ(find(request).resolution, Resolution::kUnknownId);
+  EXPECT_THAT(why_unknown(Resolution::kUnknownId, catalog::Verb::kLimit),
+              testing::Not(testing::HasSubstr("permission")));
+  EXPECT_THAT(why_unknown(Resolution::kNoRight, catalog::Verb::kLimit),
+              testing::HasSubstr("ratelimit.*.limit"));
+  request.ns = "other";
   become({"ratelimit.*.limit", "ratelimit.*.create_namespace"});
   EXPECT_EQ(find(request).resolution, Resolution::kReady);
+}
+
+// Every request of the identifier was an error, and a batch with it as well.
+TEST_F(ResolveTest, DecidesALimitThatTheAlgorithmCannotServe) {
+  write_namespace();
+  write(catalog::set_override(
+      author_now(), ns, {.identifier = "alice", .limit = 1'000'000, .duration = Millis(1000)}));
+  Request request = alice();
+  request.algorithm = Algorithm::kSlidingLog;
+  EXPECT_EQ(find(request).resolution, Resolution::kReady);
+  EXPECT_EQ(error_in(request), std::nullopt);
+  EXPECT_EQ(request.limit, 1'000'000U);
+  EXPECT_EQ(request.algorithm, Algorithm::kSlidingWindowStrict);
+  request = alice();
+  request.algorithm = Algorithm::kSlidingLog;
+  request.identifier = "bob";
+  (void)find(request);
+  EXPECT_EQ(request.algorithm, Algorithm::kSlidingLog) << "it has no override";
+  // A rate that gcra cannot represent.
+  write(catalog::set_override(author_now(), ns,
+                              {.identifier = "alice",
+                               .limit = 999'999'999'989,
+                               .duration = kMaxDuration,
+                               .burst = kMaxLimit}));
+  request = alice();
+  request.algorithm = Algorithm::kGcra;
+  (void)find(request);
+  EXPECT_EQ(error_in(request), std::nullopt);
+  EXPECT_EQ(request.algorithm, Algorithm::kGcra);
+  // A value that only the client sent is its own error.
+  request = alice();
+  request.identifier = "bob";
+  request.algorithm = Algorithm::kSlidingLog;
+  request.limit = 10'001;
+  (void)find(request);
+  EXPECT_NE(error_in(request), std::nullopt);
+}
+
+TEST_F(ResolveTest, DecidesALossPolicyThatTheNamespaceCannotHave) {
+  ns.values = {.algorithm = Algorithm::kGcra, .consistency = Consistency::kRelaxed};
+  write_namespace();
+  Request request = alice();
+  request.on_origin_loss = OnOriginLoss::kDeny;
+  (void)find(request);
+  EXPECT_EQ(error_in(request), std::nullopt);
 }
 
 using Past = std::vector<int64_t>;
@@ -386,8 +444,8 @@ TEST_F(ResolveTest, NamesNoPastWithoutTheTimeOfTheChange) {
                              .duration = Millis(5000),
                              .id = catalog::override_id(ns.id, "alice")};
   const auto write_override = [&] {
-    write({.row = catalog::row_of(catalog::OverrideRecord{workspace, ns.id, override}),
-           .audit = {}});
+    write(
+        {.row = catalog::row_of(catalog::OverrideRecord{workspace, ns.id, override}), .audit = {}});
   };
   write_override();  // of an earlier version
   EXPECT_EQ(past(), Past());

@@ -18,12 +18,14 @@
 
 #include "catalog/catalog.h"
 #include "catalog/changes.h"
+#include "catalog/checks.h"
 #include "catalog/sql_catalog.h"
 #include "command_line/print_error.h"
 #include "platform/entropy.h"
 #include "server/config_values.h"
 #include "server/data_folder.h"
 #include "server/other_regions.h"
+#include "server/shown_text.h"
 
 namespace weir::server {
 namespace {
@@ -36,7 +38,11 @@ using catalog::NamespaceView;
 }
 
 [[noreturn]] void stop_with(const Error& error) {
-  stop_with(error.detail + "; " + error.fix);
+  stop_with(error.detail + (error.fix.empty() ? "" : "; " + error.fix));
+}
+
+void stop_if(const std::optional<Error>& error) {
+  if (error) stop_with(*error);
 }
 
 // The connection to the catalog. It is read only when a command needs more than one record: an
@@ -64,8 +70,7 @@ class Database {
   // The catalog as it is at the first call.
   [[nodiscard]] const catalog::Snapshot& snapshot() {
     if (snapshot_ == nullptr) {
-      catalog::Catalog view(system_clock(),
-                            catalog::make_catalog_store(system_clock(), address_));
+      catalog::Catalog view(system_clock(), catalog::make_catalog_store(system_clock(), address_));
       if (const auto error = view.poll_once()) stop_with(*error);
       snapshot_ = view.snapshot();
     }
@@ -182,19 +187,6 @@ std::optional<WallTime> read_date(std::string_view text) {
       std::chrono::minutes(minute) + std::chrono::seconds(second)));
 }
 
-// Control characters would move the cursor.
-std::string shown(const std::string& name) {
-  std::string text;
-  for (const char c : name) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 127) {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
-
 std::string number_text(const std::optional<Count>& number) {
   return number ? std::to_string(*number) : "-";
 }
@@ -205,8 +197,8 @@ std::string with_spaces(const std::vector<std::string>& texts) {
   return text.empty() ? "-" : text;
 }
 
-constexpr TimeRange kAnyTime{.max = std::chrono::days(100'000'000),
-                             .text = "a time, like 500ms, 60s, 5m, 1h or 90d"};
+constexpr TimeRange kExpiries{.min = Millis(1), .max = std::chrono::days(100'000'000)};
+constexpr TimeRange kGraces{.max = kMaxDuration, .text = "a time from 0s to 30d, like 5m or 1h"};
 constexpr TimeRange kOverrideDurations{.min = Millis(1000),
                                        .max = kMaxDuration,
                                        .text =
@@ -224,14 +216,14 @@ Millis time_of(const char* option, const std::string& text, const TimeRange& ran
 // The end of a key: after a time, or at a date.
 WallTime end_of(const std::string& text, WallTime now) {
   Millis time{};
-  if (read_time(text, time, kAnyTime).empty()) return now + time;
+  if (read_time(text, time, kExpiries).empty()) return now + time;
   const auto date = read_date(text);
   if (date && *date > now) return *date;
   throw CLI::ValidationError(
       "--expires", fmt::format("is '{}': it must be {}", text,
                                date ? "in the future"
-                                    : "a time, like 90d or 12h, or a date in UTC, like 2027-01-01 "
-                                      "or 2027-01-01T12:00:00Z"));
+                                    : "a time above 0, like 90d or 12h, or a date in UTC, like "
+                                      "2027-01-01 or 2027-01-01T12:00:00Z"));
 }
 
 }  // namespace
@@ -262,6 +254,7 @@ catalog::LimitValues CatalogCommands::Options::values() const {
   if (burst && !takes_burst) {
     throw CLI::ValidationError("--burst", "needs --algorithm gcra or token_bucket");
   }
+  stop_if(catalog::error_in(values));
   return values;
 }
 
@@ -291,6 +284,13 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
                     "The workspace, by id or name (default: " + o.workspace + ")")
         ->option_text("NAME");
   };
+  const CLI::Validator is_name(
+      [](const std::string& text) {
+        return !text.empty() && text.size() <= kMaxNameBytes
+                   ? std::string()
+                   : fmt::format("has {} bytes: it must have 1 to {}", text.size(), kMaxNameBytes);
+      },
+      "");
   const CLI::Range counts(uint64_t{1}, uint64_t{kMaxLimit});
   const auto with_values = [&](CLI::App& command) {
     command.add_option("--limit", o.limit, "Units per duration (default: that of each request)")
@@ -324,7 +324,8 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
         fmt::print("{}\n", write.row.id);
       })
       .add_option("NAME", o.name, "Its name")
-      ->required();
+      ->required()
+      ->check(is_name);
   add(workspaces, "list", "List the workspaces", [](Database& database) {
     TextTable table({"ID", "NAME", "NAMESPACES"});
     for (const auto& [id, view] : database.snapshot().workspaces()) {
@@ -347,7 +348,9 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       keys, "create", "Create a key and print it: it is shown only now", [&o](Database& database) {
         const auto rights = catalog::PermissionSet::parse(o.permissions);
         if (!rights) stop_with(rights.error());
-        catalog::KeyValues values{.workspace = database.workspace(o.workspace).record.id,
+        const std::string& workspace = database.workspace(o.workspace).record.id;
+        stop_if(catalog::refuse_key(database.snapshot(), workspace));
+        catalog::KeyValues values{.workspace = workspace,
                                   .name = o.name,
                                   .permissions = o.permissions,
                                   .per_second = o.per_second};
@@ -358,7 +361,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
         database.write({fresh.write});
         fmt::print("id   {}\nkey  {}\n", fresh.key.id, fresh.secret);
       });
-  create_key.add_option("NAME", o.name, "Its name")->required();
+  create_key.add_option("NAME", o.name, "Its name")->required()->check(is_name);
   create_key
       .add_option("--permission", o.permissions, "Such as ratelimit.*.limit; may be repeated")
       ->required()
@@ -391,23 +394,23 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       })
       .add_option("ID", o.id, "The id of the key")
       ->required();
-  CLI::App& rotate = add(
-      keys, "rotate", "Create a key with the same rights, and end the old one",
-      [&o](Database& database) {
-        const Millis grace = o.grace.empty() ? Millis(0) : time_of("--grace", o.grace, kAnyTime);
-        const catalog::Key key = database.key(o.id);
-        if (catalog::is_expired(key, Database::author().now)) {
-          stop_with({.code = ErrorCode::kInvalidArgument,
-                     .field = "ID",
-                     .detail = "the key " + o.id + " has expired",
-                     .fix = "create another one with weir keys create"});
-        }
-        const catalog::Rotation rotation =
-            catalog::rotate_key(Database::author(), key, grace,
-                                {platform::entropy(), platform::entropy(), platform::entropy()});
-        database.write({rotation.fresh.write, rotation.old});
-        fmt::print("id   {}\nkey  {}\n", rotation.fresh.key.id, rotation.fresh.secret);
-      });
+  CLI::App& rotate =
+      add(keys, "rotate", "Create a key with the same rights, and end the old one",
+          [&o](Database& database) {
+            const Millis grace = o.grace.empty() ? Millis(0) : time_of("--grace", o.grace, kGraces);
+            const catalog::Key key = database.key(o.id);
+            if (catalog::is_expired(key, Database::author().now)) {
+              stop_with({.code = ErrorCode::kInvalidArgument,
+                         .field = "ID",
+                         .detail = "the key " + o.id + " has expired",
+                         .fix = "create another one with weir keys create"});
+            }
+            const catalog::Rotation rotation = catalog::rotate_key(
+                Database::author(), key, grace,
+                {platform::entropy(), platform::entropy(), platform::entropy()});
+            database.write({rotation.fresh.write, rotation.old});
+            fmt::print("id   {}\nkey  {}\n", rotation.fresh.key.id, rotation.fresh.secret);
+          });
   rotate.add_option("ID", o.id, "The id of the key")->required();
   rotate.add_option("--grace", o.grace, "The old key works for this time, like 1h (default: 0s)")
       ->option_text("TIME");
@@ -420,6 +423,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
         if (known == nullptr && o.name.starts_with(catalog::kNamespaceIds)) {
           stop_with("a name must not begin with rlns_, as an id does");
         }
+        if (known == nullptr) stop_if(catalog::refuse_namespace(workspace));
         const catalog::Author author = Database::author();
         catalog::Namespace ns = catalog::new_namespace(workspace.record.id, o.name, author.now);
         if (known != nullptr) {
@@ -432,7 +436,7 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
             author, ns, known == nullptr ? "namespace.create" : "namespace.update")});
         fmt::print("{}\n", ns.id);
       });
-  set_namespace.add_option("NAME", o.name, "Its name")->required();
+  set_namespace.add_option("NAME", o.name, "Its name")->required()->check(is_name);
   with_values(set_namespace);
   in_workspace(set_namespace);
   in_workspace(
@@ -464,27 +468,22 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
       [&o](Database& database) {
         const Millis duration = time_of("--duration", o.duration, kOverrideDurations);
         const NamespaceView& view = database.ns(o.workspace, o.ns);
-        if (view.overrides) {
-          const std::string refusal = view.overrides->refusal_of(o.identifier);
-          if (!refusal.empty()) stop_with(refusal);
-        }
-        const CatalogWrite write = catalog::set_override(
-            Database::author(), view.record,
-            {.identifier = o.identifier, .limit = *o.limit, .duration = duration, .burst = o.burst},
-            view.before_override(o.identifier));
+        const catalog::OverrideValues values{
+            .identifier = o.identifier, .limit = *o.limit, .duration = duration, .burst = o.burst};
+        stop_if(catalog::error_in(database.workspace(o.workspace), &view, values));
+        const CatalogWrite write = catalog::set_override(Database::author(), view.record, values,
+                                                         view.before_override(o.identifier));
         database.write({write});
         fmt::print("{}\n", write.row.id);
       });
   const auto names_override = [&](CLI::App& command) {
     command.add_option("NAMESPACE", o.ns, "By name or id")->required();
     command.add_option("IDENTIFIER", o.identifier, "The identifier; '*' matches any text")
-        ->required()
-        ->check([](const std::string& text) {
-          return text.size() <= kMaxNameBytes ? std::string() : "must have at most 512 bytes";
-        });
+        ->required();
     in_workspace(command);
   };
   names_override(set_override);
+  set_override.get_option("IDENTIFIER")->check(is_name);
   set_override.add_option("--limit", o.limit, "Units per duration; 0 denies everything")
       ->required()
       ->check(CLI::Range(uint64_t{0}, uint64_t{kMaxLimit}))

@@ -207,6 +207,18 @@ TEST(Settings, HaveTheDocumentedDefaults) {
   }
 }
 
+TEST(Settings, BoundTheTimeOfTheAuditLog) {
+  Config config;
+  EXPECT_EQ(config.audit_retention, Millis(std::chrono::hours(24 * 90)));
+  EXPECT_EQ(setting("audit-retention").set(config, "30d"), "");
+  EXPECT_EQ(config.audit_retention, Millis(std::chrono::hours(24 * 30)));
+  for (const char* text : {"", "0s", "59m", "3651d", "off"}) {
+    EXPECT_EQ(setting("audit-retention").set(config, text),
+              "must be a time from 1h to 3650d, like 90d")
+        << text;
+  }
+}
+
 TEST(Settings, TurnTheCleaningOfTheLedgerOff) {
   Config config;
   EXPECT_TRUE(config.clean_ledger);

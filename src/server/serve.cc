@@ -220,8 +220,8 @@ class CatalogLog {
   bool was_lost_ = false;
 };
 
-// Until the catalog was read, as long as the store answers, and for ten seconds at most: before that
-// no override applies.
+// Until the catalog was read, as long as the store answers, and for ten seconds at most: before
+// that no override applies.
 void wait_for(const Clock& clock, const catalog::Catalog& catalog) {
   constexpr Millis kMaxSilence{1000};
   constexpr Millis kMaxWait{10'000};

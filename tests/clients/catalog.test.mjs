@@ -162,7 +162,7 @@ test('every verb needs its permission and no other', async () => {
     limit: 1,
     duration: kHour,
   });
-  const victim = await createKey(['ratelimit.*.peek']);
+  const victim = await createKey([]); // weaker than each of the others
   const verbs = {
     limit: ['ratelimit.limit', request({ namespace: 'matrix' })],
     peek: ['ratelimit.peek', request({ namespace: 'matrix' })],

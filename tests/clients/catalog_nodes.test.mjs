@@ -240,6 +240,54 @@ test('commands manage workspaces, keys, namespaces and overrides of running serv
   assert.match(audit.split('\n')[0], / cli {2}key\.revoke /);
 });
 
+// It took a minute of CPU time with a million overrides.
+test('the end of a key does not wait for the catalog to be read', async () => {
+  const own = await mariadb.ledger();
+  const run = async (...args) => {
+    const { code, stdout, stderr } = await weir([...args, '--ledger', own.url()]);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  const made = await run('keys', 'create', 'ci', '--permission', 'ratelimit.*.limit');
+  const [, id] = made.match(/^id +(\S+)$/m);
+  await run('namespaces', 'set', 'api', '--limit', '5', '--duration', '1h');
+  const statements = async (...args) => {
+    await mariadb.query("TRUNCATE mysql.general_log; SET GLOBAL log_output = 'TABLE', GLOBAL general_log = ON");
+    await run(...args);
+    await mariadb.query('SET GLOBAL general_log = OFF');
+    const connected = `SELECT thread_id FROM mysql.general_log WHERE argument LIKE '% on ${own.name} %'`;
+    const rows = await mariadb.query(
+      `SELECT argument FROM mysql.general_log WHERE thread_id IN (${connected}) AND argument LIKE '%weir_catalog%'`,
+    );
+    return rows.map(([text]) => text).filter((text) => /ORDER BY revision/.test(text));
+  };
+  assert.ok((await statements('keys', 'list')).length > 0, 'a list reads the rows in their order');
+  assert.deepEqual(await statements('keys', 'revoke', id), []);
+  assert.doesNotMatch(await run('keys', 'list'), new RegExp(id));
+});
+
+test('commands make the checks of the API', async () => {
+  const refused = async (part, ...args) => {
+    const { code, stderr } = await weir([...args, '--ledger', database.url()]);
+    assert.notEqual(code, 0, `${args}`);
+    assert.match(stderr, part, `${args}`);
+  };
+  const permission = ['--permission', 'ratelimit.*.limit'];
+  const long = 'x'.repeat(600);
+  await refused(/has 0 bytes: it must have 1 to 512/, 'keys', 'create', '', ...permission);
+  await refused(/has 600 bytes/, 'keys', 'create', long, ...permission);
+  await refused(/a time above 0/, 'keys', 'create', 'x', '--expires', '0s', ...permission);
+  await refused(/has 0 bytes/, 'namespaces', 'set', '');
+  await refused(/has 600 bytes/, 'namespaces', 'set', long);
+  await refused(/has 0 bytes/, 'workspaces', 'create', '');
+  const million = ['--limit', '1000000', '--duration', '1m'];
+  const log = ['--algorithm', 'sliding_log'];
+  await refused(/at most 10000 for sliding_log/, 'namespaces', 'set', 'log', ...million, ...log);
+  await command('namespaces', 'set', 'log', '--limit', '5', '--duration', '1m', ...log);
+  await refused(/at most 10000: the namespace uses sliding_log/, 'overrides', 'set', 'log', 'vip', ...million);
+  await refused(/has 0 bytes/, 'overrides', 'set', 'log', '', ...million);
+});
+
 test('commands name what is wrong', async () => {
   const refused = async (...args) => {
     const { code, stderr } = await weir([...args, '--ledger', database.url()]);

@@ -77,7 +77,8 @@ class Rows final : public catalog::CatalogStore {
                                                                     size_t) override {
     return std::vector<catalog::AuditEntry>();
   }
-  [[nodiscard]] Result<std::optional<catalog::CatalogRow>> read_row(const std::string& id) override {
+  [[nodiscard]] Result<std::optional<catalog::CatalogRow>> read_row(
+      const std::string& id) override {
     std::optional<catalog::CatalogRow> found;
     for (const catalog::CatalogRow& row : rows_) {
       if (row.id == id) found = row;
@@ -87,7 +88,8 @@ class Rows final : public catalog::CatalogStore {
   [[nodiscard]] Result<CleanedRows> clean_rows(const std::string&, WallTime, size_t) override {
     return CleanedRows{};
   }
-  [[nodiscard]] Result<CleanedAudit> clean_audit(uint64_t, const catalog::AuditBounds&, size_t) override {
+  [[nodiscard]] Result<CleanedAudit> clean_audit(uint64_t, const catalog::AuditBounds&,
+                                                 size_t) override {
     return CleanedAudit{};
   }
 

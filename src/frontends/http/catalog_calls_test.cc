@@ -3,12 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catalog/changes.h"
+#include "catalog/checks.h"
 #include "frontends/fixture_test.h"
 #include "frontends/http/catalog_api.h"
+#include "frontends/http/catalog_reply.h"
 #include "frontends/http/http_session.h"
 #include "frontends/memory_catalog_test.h"
 
@@ -100,8 +106,7 @@ TEST(Readiness, WaitsUntilTheCatalogWasReadToItsEnd) {
   const auto readiness = [&] { return line.send("GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n"); };
   const catalog::Author author{.actor = "root", .now = fixture.clock.now().wall};
   const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
-  EXPECT_TRUE(
-      database->write(std::vector{catalog::set_namespace(author, ns, "namespace.create")}));
+  EXPECT_TRUE(database->write(std::vector{catalog::set_namespace(author, ns, "namespace.create")}));
   EXPECT_THAT(readiness(), HasSubstr("reading the catalog"));
   fixture.clock.advance(Millis(9'000));
   database->fails = true;
@@ -288,6 +293,171 @@ TEST_F(CatalogCalls, KeepABoundedNumberOfResets) {
   EXPECT_THAT(call("ratelimit.reset", R"({"namespace":"api","identifier":"x7"})"),
               StartsWith("HTTP/1.1 200"))
       << "it replaces an earlier one";
+}
+
+TEST_F(CatalogCalls, CreateNoMoreKeysThanAWorkspaceMayHave) {
+  std::vector<catalog::CatalogWrite> writes;
+  catalog::NewKey first;
+  for (uint64_t i = 0; i < catalog::kMaxKeys; ++i) {
+    auto key = catalog::create_key(author, {.workspace = catalog::kDefaultWorkspace, .name = "k"},
+                                   {i + 10'000, 1, 1});
+    writes.push_back(key.write);
+    if (i == 0) first = std::move(key);
+  }
+  write(writes);
+  const std::string create = R"({"name":"more","permissions":[]})";
+  const std::string rotate = R"({"keyId":")" + first.key.id + R"(","grace":)";
+  for (const std::string& answer :
+       {call("keys.createKey", create), call("keys.rotateKey", rotate + "1000}")}) {
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 409"));
+    EXPECT_THAT(answer, HasSubstr("the workspace has 10000 keys, expired ones included, and at "
+                                  "most 10000 can be created: revoke some"));
+  }
+  EXPECT_THAT(call("keys.rotateKey", rotate + "0}"), StartsWith("HTTP/1.1 200"))
+      << "the old key ends at once";
+  EXPECT_THAT(call("keys.createKey", R"({"name":"x","permissions":[],"workspaceId":"ws_default"})"),
+              StartsWith("HTTP/1.1 409"));
+}
+
+TEST_F(CatalogCalls, SetNoMoreOverridesThanAWorkspaceMayHave) {
+  catalog::WorkspaceView workspace;
+  const catalog::OverrideValues values{.identifier = "a", .limit = 5, .duration = Millis(60'000)};
+  workspace.override_count = catalog::kMaxOverrides - 1;
+  EXPECT_EQ(catalog::error_in(workspace, nullptr, values), std::nullopt);
+  workspace.override_count = catalog::kMaxOverrides;
+  const auto error = catalog::error_in(workspace, nullptr, values);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->field, "") << "there is nothing wrong with the call";
+  EXPECT_THAT(error->detail, HasSubstr("has 1000000 overrides, and at most 1000000 can be set"));
+  // The count is that of all namespaces.
+  for (const char* name : {"one", "two"}) {
+    const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, name, author.now);
+    write({catalog::set_namespace(author, ns, "namespace.create"),
+           catalog::set_override(author, ns, values),
+           catalog::set_override(author, ns, {.identifier = "b", .duration = Millis(1000)})});
+  }
+  const auto count = [&] {
+    return fixture.catalog.snapshot()->find_workspace(catalog::kDefaultWorkspace)->override_count;
+  };
+  EXPECT_EQ(count(), 4U);
+  EXPECT_THAT(call("ratelimit.deleteOverride", R"({"namespace":"two","identifier":"b"})"),
+              StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(count(), 3U);
+}
+
+// Every page copied and sorted all overrides of the namespace.
+TEST_F(CatalogCalls, ListAPageWithoutLookingAtTheOthers) {
+  std::vector<int> all(100'000);
+  for (int i = 0; i < 100'000; ++i) all[static_cast<size_t>(i)] = 100'000 + i;
+  size_t looked = 0;
+  std::string text;
+  const auto id_of = [&](const int& item) {
+    ++looked;
+    text = std::to_string(item);
+    return std::string_view(text);
+  };
+  CatalogReply reply;
+  set_page(
+      std::span<const int>(all), "150000", 100, id_of,
+      [](int item) { return std::to_string(item); }, reply);
+  EXPECT_THAT(reply.data, StartsWith("[150001,"));
+  EXPECT_LT(looked, 200U);
+  set_page(
+      std::span<const int>(all), "1500005", 2, id_of, [](int item) { return std::to_string(item); },
+      reply);
+  EXPECT_EQ(reply.data, "[150001,150002]") << "the item of the cursor was deleted";
+  // They are sorted once, when they change.
+  const auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+  std::vector<catalog::CatalogWrite> writes{catalog::set_namespace(author, ns, "namespace.create")};
+  for (int i = 0; i < 250; ++i) {
+    writes.push_back(catalog::set_override(
+        author, ns, {.identifier = std::to_string(i), .limit = 1, .duration = Millis(1000)}));
+  }
+  write(writes);
+  const auto snapshot = fixture.catalog.snapshot();
+  const auto* const view = snapshot->find_workspace(catalog::kDefaultWorkspace)->find("api");
+  EXPECT_TRUE(std::ranges::is_sorted(view->overrides->all(), {},
+                                     [](const auto& each) { return each->id.text(); }));
+  size_t listed = 0;
+  std::string cursor;
+  for (bool more = true; more; ++listed) {
+    const std::string answer =
+        call("ratelimit.listOverrides",
+             R"({"namespace":"api","limit":50)" +
+                 (cursor.empty() ? "" : R"(,"cursor":")" + cursor + '"') + "}");
+    ASSERT_THAT(answer, StartsWith("HTTP/1.1 200"));
+    more = answer.find(R"("hasMore":true)") != std::string::npos;
+    cursor = text_in(answer, "cursor");
+  }
+  EXPECT_EQ(listed, 5U);
+}
+
+TEST_F(CatalogCalls, RevokeNoKeyThatIsStronger) {
+  const auto key_with = [&](std::vector<std::string> permissions) {
+    return make_key({.workspace = catalog::kDefaultWorkspace,
+                     .name = "k",
+                     .permissions = std::move(permissions)});
+  };
+  const catalog::NewKey caller = key_with({"key.*.revoke_key", "ratelimit.*.limit"});
+  const catalog::NewKey stronger = key_with({"ratelimit.*.*"});
+  const catalog::NewKey weaker = key_with({"ratelimit.*.peek"});
+  const auto revoke = [&](const catalog::NewKey& key) {
+    return call("keys.revokeKey", R"({"keyId":")" + key.key.id + R"("})", caller.secret);
+  };
+  const std::string refused = revoke(stronger);
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(refused, HasSubstr("a key cannot revoke a key with permissions that it does not"));
+  EXPECT_THAT(revoke(weaker), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(revoke(caller), StartsWith("HTTP/1.1 200")) << "itself";
+  EXPECT_THAT(call("keys.revokeKey", R"({"keyId":")" + stronger.key.id + R"("})"),
+              StartsWith("HTTP/1.1 200"))
+      << "the root key has all permissions";
+}
+
+TEST_F(CatalogCalls, SetNoOverrideThatCannotBeDecided) {
+  struct Case {
+    catalog::LimitValues values;
+    std::string override;
+    std::string part;
+  };
+  for (const Case& each : std::initializer_list<Case>{
+           {{.algorithm = Algorithm::kSlidingLog},
+            R"("limit":10001,"duration":60000)",
+            "choose at most 10000: the namespace uses sliding_log"},
+           {{.algorithm = Algorithm::kGcra},
+            R"("limit":999999999989,"duration":2592000000)",
+            "a rate that cannot be represented exactly"},
+           {{.algorithm = Algorithm::kTokenBucket, .consistency = Consistency::kExact},
+            R"("limit":1,"duration":2592000000,"burst":1000000)",
+            "does not drain within"}}) {
+    auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+    ns.values = each.values;
+    write({catalog::set_namespace(author, ns, "namespace.create")});
+    const std::string named = R"({"namespace":"api","identifier":"vip",)" + each.override + "}";
+    const std::string answer = call("ratelimit.setOverride", named);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 400")) << named;
+    EXPECT_THAT(answer, HasSubstr(each.part));
+  }
+}
+
+// The namespace got its algorithm after the override. Its requests were errors, and /v1/check then
+// answered 503, which gateways may let pass.
+TEST_F(CatalogCalls, DecideABatchWithAnOverrideThatItsAlgorithmCannotServe) {
+  auto ns = catalog::new_namespace(catalog::kDefaultWorkspace, "api", author.now);
+  write({catalog::set_namespace(author, ns, "namespace.create"),
+         catalog::set_override(
+             author, ns, {.identifier = "vip", .limit = 20'000, .duration = Millis(60'000)})});
+  ns.values.algorithm = Algorithm::kSlidingLog;
+  write({catalog::set_namespace(author, ns, "namespace.update")});
+  const std::string one = R"({"namespace":"api","identifier":"vip","limit":5,"duration":60000})";
+  const std::string other = R"({"namespace":"api","identifier":"bob","limit":5,"duration":60000})";
+  const std::string alone = call("ratelimit.limit", one);
+  EXPECT_THAT(alone, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(alone, HasSubstr(R"("limit":20000,"remaining":19999)"));
+  const std::string batch = call("ratelimit.multiLimit", "[" + one + "," + other + "]");
+  EXPECT_THAT(batch, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(batch, HasSubstr(R"("remaining":19998)"));
+  EXPECT_THAT(batch, HasSubstr(R"("remaining":4)"));
 }
 
 TEST_F(CatalogCalls, RotateNoExpiredKey) {

@@ -50,14 +50,14 @@ FoundNamespace find_namespace(const CatalogCall& call, catalog::Verb verb, std::
   return {.view = view};
 }
 
-std::optional<CatalogReply> refuse_more_namespaces(const CatalogCall& call) {
-  const size_t count = call.access.workspace().by_id.size();
-  if (count < catalog::kMaxNamespaces) return std::nullopt;
-  return failed(HttpError::kConflict,
-                "the workspace has " + std::to_string(count) +
-                    " namespaces, deleted ones included, and at most " +
-                    std::to_string(catalog::kMaxNamespaces) +
-                    " can be created: use one that exists, or another workspace");
+CatalogReply refused(const Error& error) {
+  if (error.field.empty()) {
+    return failed(HttpError::kConflict, error.detail + (error.fix.empty() ? "" : ": " + error.fix));
+  }
+  BodyProblems problems;
+  problems.push_back(
+      {.location = "body." + error.field, .message = error.detail, .fix = error.fix});
+  return invalid(std::move(problems));
 }
 
 FoundWorkspace find_workspace(const CatalogCall& call, const std::optional<std::string>& id) {

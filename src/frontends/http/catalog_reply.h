@@ -36,8 +36,8 @@ struct FoundNamespace {
 [[nodiscard]] FoundNamespace find_namespace(const CatalogCall& call, catalog::Verb verb,
                                             std::string_view name);
 
-// Set if the workspace has no place for another namespace.
-[[nodiscard]] std::optional<CatalogReply> refuse_more_namespaces(const CatalogCall& call);
+// The reply to a change that the catalog refuses (catalog/checks.h).
+[[nodiscard]] CatalogReply refused(const Error& error);
 
 // The workspace of a call that names one, which only the root key may.
 struct FoundWorkspace {

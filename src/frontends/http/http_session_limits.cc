@@ -158,13 +158,13 @@ void HttpSession::refuse_unresolved(const Resolved& resolved, catalog::Verb verb
       }
       return refuse_body();
     case Resolution::kUnknown:
+    case Resolution::kUnknownId:
+    case Resolution::kNoRight:
     case Resolution::kReady: break;
   }
-  fail(HttpError::kNotFound,
-       "namespace is \"" + name +
-           "\", which does not exist in this workspace, and the key lacks the permission " +
-           catalog::permission_for(catalog::Verb::kCreateNamespace) +
-           " to create it: " + std::string(kNamespaceRemedy));
+  fail(HttpError::kNotFound, "namespace is \"" + name +
+                                 "\", which does not exist in this workspace, " +
+                                 why_unknown(resolved.resolution, verb));
 }
 
 bool HttpSession::apply_preference(Outcome outcome) {

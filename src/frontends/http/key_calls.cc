@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "catalog/changes.h"
+#include "catalog/checks.h"
 #include "frontends/http/body_fields.h"
 #include "frontends/http/catalog_calls.h"
 #include "frontends/http/catalog_reply.h"
@@ -57,6 +58,7 @@ CatalogReply create_key(const CatalogCall& call) {
   }
   const FoundWorkspace workspace = find_workspace(call, workspace_id);
   if (workspace.refusal) return *workspace.refusal;
+  if (const auto error = catalog::refuse_key(call.snapshot, workspace.id)) return refused(*error);
   catalog::KeyValues values{.workspace = workspace.id, .name = name, .permissions = permissions};
   if (expires) values.expires = WallTime(Millis(*expires));
   if (per_second) values.per_second = static_cast<Count>(*per_second);
@@ -119,6 +121,10 @@ CatalogReply revoke_key(const CatalogCall& call) {
   if (!fields.finish()) return invalid(std::move(problems));
   const FoundKey found = find_key(call, Verb::kRevokeKey, id);
   if (found.refusal) return *found.refusal;
+  if (!call.access.permissions().covers(found.key->permissions)) {
+    return failed(HttpError::kForbidden,
+                  "a key cannot revoke a key with permissions that it does not have");
+  }
   CatalogReply reply;
   reply.writes.push_back(catalog::revoke_key(author_of(call), found.key->record));
   return reply;
@@ -139,6 +145,11 @@ CatalogReply rotate_key(const CatalogCall& call) {
   if (catalog::is_expired(found.key->record, call.now)) {
     return failed(HttpError::kConflict,
                   "the key \"" + id + "\" has expired: create another one with keys.createKey");
+  }
+  // The old key counts until its end.
+  if (grace > 0) {
+    const auto error = catalog::refuse_key(call.snapshot, found.key->record.workspace);
+    if (error) return refused(*error);
   }
   catalog::Rotation rotation = catalog::rotate_key(
       author_of(call), found.key->record, Millis(grace), random_bits(call), bounds_of(call));

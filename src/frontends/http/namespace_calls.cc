@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "catalog/changes.h"
+#include "catalog/checks.h"
 #include "frontends/http/body_fields.h"
 #include "frontends/http/catalog_calls.h"
 #include "frontends/http/catalog_reply.h"
@@ -46,20 +47,6 @@ catalog::LimitValues read_values(BodyFields& fields) {
   if (limit) values.limit = static_cast<Count>(*limit);
   if (duration) values.duration = Millis(*duration);
   if (burst) values.burst = static_cast<Count>(*burst);
-  if (fields.has("limit") != fields.has("duration")) {
-    fields.add(fields.has("limit") ? "duration" : "limit", "is missing",
-               "give limit and duration together");
-  }
-  const bool takes_burst =
-      values.algorithm == Algorithm::kGcra || values.algorithm == Algorithm::kTokenBucket;
-  if (burst && !takes_burst) {
-    fields.add("burst", "is set without gcra or token_bucket",
-               "set algorithm to gcra or token_bucket, or remove burst");
-  }
-  if (values.algorithm == Algorithm::kSlidingLog && values.limit.value_or(0) > kMaxLogLimit) {
-    fields.add("limit", "is " + std::to_string(*values.limit),
-               "choose at most " + std::to_string(kMaxLogLimit) + " for sliding_log");
-  }
   return values;
 }
 
@@ -75,13 +62,16 @@ CatalogReply create_namespace(const CatalogCall& call) {
   if (!call.access.permissions().may(Verb::kCreateNamespace)) {
     return forbidden(Verb::kCreateNamespace);
   }
+  if (const auto error = catalog::error_in(values)) return refused(*error);
   const NamespaceView* const known = call.access.workspace().find(name);
   if (known != nullptr && !known->record.deleted && known->record.created != WallTime{}) {
     return failed(HttpError::kConflict,
                   "the namespace \"" + name + "\" exists: use ratelimit.updateNamespace");
   }
   if (known == nullptr) {
-    if (const auto full = refuse_more_namespaces(call)) return *full;
+    if (const auto error = catalog::refuse_namespace(call.access.workspace())) {
+      return refused(*error);
+    }
   }
   catalog::Namespace ns =
       known == nullptr ? catalog::new_namespace(call.access.workspace().record.id, name, call.now)
@@ -102,6 +92,7 @@ CatalogReply update_namespace(const CatalogCall& call) {
   if (!fields.finish()) return invalid(std::move(problems));
   const FoundNamespace found = find_namespace(call, Verb::kUpdateNamespace, name);
   if (found.refusal) return *found.refusal;
+  if (const auto error = catalog::error_in(values)) return refused(*error);
   catalog::Namespace ns = found.view->record;
   catalog::replace_values(ns, found.view->values.duration, values, call.now);
   CatalogReply reply;

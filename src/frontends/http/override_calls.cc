@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "catalog/changes.h"
+#include "catalog/checks.h"
 #include "frontends/http/body_fields.h"
 #include "frontends/http/catalog_calls.h"
 #include "frontends/http/catalog_reply.h"
@@ -46,7 +47,9 @@ CatalogReply set_override(const CatalogCall& call) {
   if (call.access.workspace().find(name) == nullptr && !name.starts_with(catalog::kNamespaceIds) &&
       call.access.permissions().may(Verb::kSetOverride) &&
       call.access.permissions().may(Verb::kCreateNamespace)) {
-    if (const auto full = refuse_more_namespaces(call)) return *full;
+    if (const auto error = catalog::refuse_namespace(call.access.workspace())) {
+      return refused(*error);
+    }
     ns = catalog::new_namespace(call.access.workspace().record.id, name, call.now);
     reply.writes.push_back(catalog::set_namespace(author_of(call), ns, "namespace.create"));
     reply.writes.back().existing = catalog::Existing::kKeep;
@@ -59,17 +62,8 @@ CatalogReply set_override(const CatalogCall& call) {
       .identifier = identifier, .limit = static_cast<Count>(limit), .duration = Millis(duration)};
   if (burst) values.burst = static_cast<Count>(*burst);
   const NamespaceView* const known = call.access.workspace().find(ns.name);
-  if (known != nullptr && known->overrides) {
-    const std::string refusal = known->overrides->refusal_of(identifier);
-    if (!refusal.empty()) return failed(HttpError::kConflict, refusal);
-  }
-  const bool is_log = known != nullptr && known->values.algorithm == Algorithm::kSlidingLog;
-  if (is_log && values.limit > kMaxLogLimit) {
-    problems.push_back({.location = "body.limit",
-                        .message = "limit is " + std::to_string(limit),
-                        .fix = "choose at most " + std::to_string(kMaxLogLimit) +
-                               ": the namespace uses sliding_log"});
-    return invalid(std::move(problems));
+  if (const auto error = catalog::error_in(call.access.workspace(), known, values)) {
+    return refused(*error);
   }
   const auto prior =
       known != nullptr ? known->before_override(identifier) : catalog::PriorOverride{};

@@ -9,10 +9,10 @@ RespError to_resp_error(const Resolved& resolved, catalog::Verb verb) {
       return "NOPERM the key lacks the permission " +
              catalog::permission_for(verb, resolved.ns->record.id);
     case Resolution::kUnknown:
-      return "ERR the namespace does not exist in this workspace, and the key lacks the "
-             "permission " +
-             catalog::permission_for(catalog::Verb::kCreateNamespace) +
-             " to create it: " + std::string(kNamespaceRemedy);
+    case Resolution::kUnknownId:
+    case Resolution::kNoRight:
+      return "ERR the namespace does not exist in this workspace, " +
+             why_unknown(resolved.resolution, verb);
     case Resolution::kGone: return "ERR the namespace was deleted: create it again";
     case Resolution::kNoLimit: return "ERR limit is missing: give it a value";
   }
