@@ -225,7 +225,8 @@ TEST_F(TlsLoopTest, ClosesOlderHandshakesForANewOne) {
 
 // Half a message of each stranger took 183 MB.
 TEST_F(TlsLoopTest, KeepsNoMemoryForAMessageThatHasArrivedInPart) {
-  start({.admission = {.bytes = 2 * (kTlsBytes + kTlsPendingBytes)}});  // half of it: one handshake
+  // A quarter of it: one handshake.
+  start({.admission = {.bytes = 4 * (kTlsBytes + kTlsPendingBytes)}});
   std::vector<std::unique_ptr<TlsClient>> unfinished;
   for (int i = 0; i < 20; ++i) {
     unfinished.push_back(std::make_unique<TlsClient>(port_, TlsClient::Begin::kSilent));

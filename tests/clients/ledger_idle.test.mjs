@@ -53,11 +53,18 @@ for (const nodes of [1, 3]) {
       );
       return bridges.reduce((sum, each) => sum + each, 0) === 1;
     });
-    await rest(1000); // what they ask at their start
-    const measured = await rate();
-    console.log(`${nodes} processes: ${measured.toFixed(1)} statements a second`);
-    assert.ok(measured <= kMost + nodes * kMostOfProcess, `${measured}`);
-    assert.ok(measured >= 1, 'the bridge imports'); // the counters are those of this region
-    await world.stop();
+    try {
+      // At its start, and once an hour, a process cleans the catalog.
+      let measured = Infinity;
+      for (let i = 0; i < 3 && measured > kMost + nodes * kMostOfProcess; ++i) {
+        await rest(1000);
+        measured = await rate();
+        console.log(`${nodes} processes: ${measured.toFixed(1)} statements a second`);
+      }
+      assert.ok(measured <= kMost + nodes * kMostOfProcess, `${measured}`);
+      assert.ok(measured >= 1, 'the bridge imports'); // the counters are those of this region
+    } finally {
+      await world.stop();
+    }
   });
 }
