@@ -342,6 +342,7 @@ bool Catalog::clean_once() {
     return true;
   }
   const uint64_t head = snapshot()->revision();
+  if (cleaning_.trimmed_at == head) return false;
   const auto cleaned =
       store.clean_audit(cleaning_.audit,
                         {.before = now.wall - options_.audit_kept,
@@ -349,6 +350,7 @@ bool Catalog::clean_once() {
                         kCleanedAtOnce);
   if (!cleaned) return false;
   cleaning_.audit = cleaned->last;
+  if (!cleaned->more) cleaning_.trimmed_at = head;
   return cleaned->more;
 }
 

@@ -112,6 +112,7 @@ class Catalog {
     bool rows = false;  // a walk through the rows has begun
     std::string row{};
     uint64_t audit = 0;
+    std::optional<uint64_t> trimmed_at{};  // the revision when the audit log was last trimmed
     std::optional<MonoTime> begun{};
   };
 

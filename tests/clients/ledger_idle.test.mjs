@@ -54,7 +54,8 @@ for (const nodes of [1, 3]) {
       return bridges.reduce((sum, each) => sum + each, 0) === 1;
     });
     try {
-      // At its start, and once an hour, a process cleans the catalog.
+      // At its start, and once an hour, a process cleans the catalog. The audit log it trims only if there
+      // are changes.
       let measured = Infinity;
       for (let i = 0; i < 3 && measured > kMost + nodes * kMostOfProcess; ++i) {
         await rest(1000);
