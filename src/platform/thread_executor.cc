@@ -40,19 +40,16 @@ void ThreadExecutor::drop_tasks() {
   later.swap(later_);
 }
 
+// Notifies under the lock: the task may tell the owner, who may destroy the executor then.
 void ThreadExecutor::post(Task task) {
-  {
-    const base::MutexLock lock(mutex_);
-    ready_.push_back(std::move(task));
-  }
+  const base::MutexLock lock(mutex_);
+  ready_.push_back(std::move(task));
   wake_.notify_one();
 }
 
 void ThreadExecutor::post_at(MonoTime when, Task task) {
-  {
-    const base::MutexLock lock(mutex_);
-    later_.emplace(when, std::move(task));
-  }
+  const base::MutexLock lock(mutex_);
+  later_.emplace(when, std::move(task));
   wake_.notify_one();
 }
 
