@@ -113,8 +113,10 @@ void BridgeImporter::note_own_batch(FeedPosition before, FeedPosition batch) {
 
 void BridgeImporter::note_records(FeedPosition last, bool several_epochs) {
   knows_records_ = true;
+  // The feed may have begun again since, without these rows.
+  const bool ended = last.epoch != 0 && last.epoch < own_.epoch;
   own_ = std::max(own_, last);
-  if (several_epochs) find_loss();
+  if (several_epochs || ended) find_loss();
 }
 
 void BridgeImporter::find_loss() {
