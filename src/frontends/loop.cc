@@ -116,15 +116,18 @@ AdmissionEntry* Loop::Core::to_evict_for_bytes(Listener*& of) {
 }
 
 bool Loop::Core::evict_one() {
-  for (Listener& listener : listeners) {
-    AdmissionEntry* const least = listener.admission.to_evict();
-    if (least == nullptr) continue;
-    listener.metrics.stats.add(FrontendStat::kEvicted);
-    static_cast<Connection*>(least)->close();
-    closed.clear();  // closes its descriptor now
-    return true;
+  Listener* most = nullptr;
+  for (Listener& each : listeners) {
+    if (each.admission.to_evict() == nullptr) continue;
+    if (most == nullptr || each.admission.connections() > most->admission.connections()) {
+      most = &each;
+    }
   }
-  return false;
+  if (most == nullptr) return false;
+  most->metrics.stats.add(FrontendStat::kEvicted);
+  static_cast<Connection*>(most->admission.to_evict())->close();
+  closed.clear();  // closes its descriptor now
+  return true;
 }
 
 void Loop::Core::check_connections() {

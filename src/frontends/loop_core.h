@@ -82,7 +82,7 @@ struct Loop::Core {
   // The oldest unauthenticated connection of the front end whose unauthenticated connections hold
   // most; null: there is none.
   [[nodiscard]] AdmissionEntry* to_evict_for_bytes(Listener*& of);
-  // Closes the connection of any front end that is the first to evict; false: there is none.
+  // Closes the first to evict of the front end with most connections; false: there is none.
   bool evict_one();
   void check_connections();
   void schedule(size_t index);
