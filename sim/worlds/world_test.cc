@@ -261,9 +261,6 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       // A state of a bridge came back with an old snapshot, after it had been discarded: rows that
       // were read since were taken for read.
       world_of(20000338),
-      // The ledger lost rows, and the bridge that had noticed it died. The next one read the rows of
-      // its region, in the new epoch of the feed, before the records of what had been published.
-      world_of(21000179),
       // A tuple was replaced while a peek at it waited for its counts (a false alarm).
       world_of(20002075),
       // Requests of one instant were answered in another order than decided (false alarms).
