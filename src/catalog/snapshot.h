@@ -119,7 +119,7 @@ class SnapshotBuilder {
   void configure(ConfiguredNamespaces configured, WallTime now = {});
   // The rows of earlier calls are forgotten.
   void clear();
-  // What configure() was told, for a builder that reads all rows again.
+  // The namespaces of configure(), for a builder that reads all rows again.
   void take_configuration(SnapshotBuilder& other);
   // Removes the resets that are kept until `now` or less, and what is known of deleted overrides
   // that no longer count. True: the next snapshot differs.

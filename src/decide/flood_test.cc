@@ -462,7 +462,7 @@ TEST_F(RegionFlood, GivesAnEvictedTupleNoOtherAllowanceIfAnswersAreLate) {
   }
   EXPECT_GT(before_eviction, 0u);
   EXPECT_EQ(sum, before_eviction);
-  // What the origin has is known again once it answers, and so is the rest of the limit.
+  // Once the origin answers, its counts are known again, and so is the rest of the limit.
   doors_[0]->answers = true;
   EXPECT_EQ(check(0, request("alice")).remaining, kLimit - sum - 1);
 }

@@ -35,7 +35,7 @@ struct RequestContext {
   // What other regions have admitted, for a peek at such a tuple without an origin.
   Count foreign_use = 0;
   std::optional<memory::CellDecision> refusal{};  // on what was known when it came
-  // What the origin has denied: its late answer would not admit the request.
+  // A denial by the origin that still holds: its late answer would not admit the request.
   std::optional<memory::CellDecision> standing_denial{};
   // An exact request that the origin does not decide, of a class other than windows: the loss
   // policy denies it, or the query has the share of this process. Then this is the requested

@@ -403,7 +403,7 @@ void Engine::degrade_exact(RequestContext& context, Missing missing) const {
   }
 }
 
-// What the origin has denied, and would still deny if it answered.
+// The denial by the origin that still holds; none: it might admit the request.
 std::optional<CellDecision> Engine::standing_denial_of(const RequestContext& context) const {
   const epoch::Guard guard;
   const memory::Tuple tuple = state_.tuples->table.find(context.key);

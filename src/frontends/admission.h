@@ -124,7 +124,7 @@ class Admission {
   [[nodiscard]] size_t unauthenticated() const { return unauthenticated_; }
   [[nodiscard]] size_t protected_places() const { return protected_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }
-  // What unauthenticated connections hold, with the memory of the connections.
+  // Held by unauthenticated connections, with the memory of the connections.
   [[nodiscard]] size_t unauthenticated_bytes() const {
     return bytes_unauthenticated_ + unauthenticated_ * kConnectionBytes;
   }

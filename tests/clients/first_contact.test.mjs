@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test';
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
 
 import { until } from './region.mjs';
-import { kRootKey, startServer, temporaryFolder, weir } from './server.mjs';
+import { errorOf, kRootKey, startServer, temporaryFolder, weir } from './server.mjs';
 
 let server, redis;
 before(async () => {
@@ -22,16 +22,6 @@ after(async () => {
   redis.disconnect();
   await server.stop();
 });
-
-// A call that must fail: its error.
-async function errorOf(promise) {
-  try {
-    await promise;
-  } catch (error) {
-    return error;
-  }
-  return assert.fail('the call succeeded');
-}
 
 test('calls of @unkey/api that Weir does not have name Weir and its own', async () => {
   const unkey = new Unkey({ serverURL: server.url, rootKey: kRootKey });

@@ -35,6 +35,16 @@ export function withTimeout(what, promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
+// A call that must fail: its error.
+export async function errorOf(promise) {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('the call succeeded');
+}
+
 // A folder that is removed with this process.
 export function temporaryFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'weir-clients-'));

@@ -6,7 +6,7 @@ import { Overrides, Ratelimit } from '@unkey/ratelimit';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { kRootKey, startServer } from './server.mjs';
+import { errorOf, kRootKey, startServer } from './server.mjs';
 
 const kHour = 3_600_000; // ms
 let server, unkey;
@@ -15,16 +15,6 @@ before(async () => {
   unkey = new Unkey({ serverURL: server.url, rootKey: kRootKey });
 });
 after(() => server.stop());
-
-// A call that must fail: its error.
-async function errorOf(promise) {
-  try {
-    await promise;
-  } catch (error) {
-    return error;
-  }
-  return assert.fail('the call succeeded');
-}
 
 test('limit admits, denies and counts costs', async () => {
   const request = { namespace: 'first', identifier: 'alice', limit: 5, duration: kHour };

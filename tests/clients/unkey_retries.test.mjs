@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test';
 
 import { MariaDb } from './mariadb.mjs';
 import { until } from './region.mjs';
-import { kRootKey, startServer } from './server.mjs';
+import { errorOf, kRootKey, startServer } from './server.mjs';
 
 const kHour = 3_600_000; // ms
 
@@ -81,15 +81,6 @@ async function remainingOf(identifier) {
   const direct = new Unkey({ serverURL: server.url, rootKey: kRootKey });
   return (await direct.ratelimit.limit({ ...asks(identifier), cost: 0 })).data.remaining;
 }
-async function errorOf(promise) {
-  try {
-    await promise;
-  } catch (error) {
-    return error;
-  }
-  return assert.fail('the call succeeded');
-}
-
 for (const faults of [[500, 502, 503], ['lost request']]) {
   test(`@unkey/api repeats a call after ${faults.join(', ')}; it is charged once`, async () => {
     const identifier = `api ${faults}`;

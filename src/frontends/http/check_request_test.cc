@@ -175,7 +175,7 @@ TEST(CheckRequest, MatchesEveryReadingOfAPath) {
   }
 }
 
-// Whatever the application reads, a client can neither leave a prefix nor have a path of its own.
+// In each reading, a client can neither leave a prefix nor choose a path without it.
 TEST(CheckRequest, KeepsAPathWithinItsPrefixInEveryReading) {
   const std::vector<CheckRule> rules = {
       rule_of("api", "{path}", {.path = "/api/", .path_is_prefix = true})};
