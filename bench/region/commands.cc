@@ -210,7 +210,8 @@ void await_window(const Clock& clock, Nanos needed) {
 // Returns an error; empty: success.
 std::string measure(const CommandsPlan& plan, const Clock& clock,
                     const std::shared_ptr<origins::RedisOrigin>& origin, Executor& executor) {
-  Limiter limiter = Limiter::create(clock, {.origin = origin}).value();
+  Limiter limiter =
+      Limiter::create(clock, {.origin = origin, .read_deadline = kReadDeadline}).value();
   Client client(clock, limiter, executor, plan.keys);
   client.wait(plan.smoke ? Millis(0) : kJoined);
   const double rate = plan.rate * static_cast<double>(plan.keys);

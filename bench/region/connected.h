@@ -16,13 +16,18 @@
 
 namespace weir::bench {
 
+// A verdict without Redis would end a measurement, so a request waits as long as it may.
+constexpr Millis kReadDeadline{10'000};
+
 // Calls `measure(clock, origin, executor)` once the origin answers; it returns an error, or
 // nothing. Returns the exit status.
 template <typename Measure>
 [[nodiscard]] int measure_connected(uint16_t port, const Measure& measure) {
   constexpr Millis kConnectTimeout{30'000};
   const Clock& clock = system_clock();
-  const auto origin = origins::make_redis_origin(clock, {.address = {.port = port}});
+  const auto origin = origins::make_redis_origin(
+      clock, {.address = {.port = port},
+              .timeouts = origins::RedisTimeouts::with_deadline(kReadDeadline)});
   platform::ThreadExecutor executor;
   executor.start();
   origin->start();

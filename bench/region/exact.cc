@@ -17,9 +17,6 @@
 namespace weir::bench {
 namespace {
 
-// A verdict without Redis would end the measurement, so a request waits as long as it may.
-constexpr Millis kReadDeadline{10'000};
-
 // All callers run on one thread.
 class Callers {
  public:

@@ -87,9 +87,11 @@ class Region extends Servers {
     return new Promise((done) => child.stdout.once('data', (text) => done(Number(text))));
   }
 
-  // A server that shares its counts through the Redis on this port; waits until it is connected.
+  // A server that shares its counts through the Redis on this port; waits until it is connected. Its
+  // requests wait for Redis also while the machine is busy with other work.
   async sharedServer(port) {
-    const server = await this.weir(binary('weir'), '--origin', `redis://127.0.0.1:${port}`);
+    const origin = `redis://127.0.0.1:${port}`;
+    const server = await this.weir(binary('weir'), '--origin', origin, '--read-deadline', '10s');
     for (let i = 0; i < 1000; ++i) {
       if (await this.metric(server, /^weir_origin_ready (1)$/gm) === 1) {
         await sleep(kJoined);
