@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -50,8 +51,10 @@ class BridgePublisher {
   };
   [[nodiscard]] const Stats& stats() const { return stats_; }
   [[nodiscard]] const RowBudget& budget() const { return budget_; }
-  // Due tuples, and how long the oldest has waited.
-  [[nodiscard]] size_t waiting() const { return backlog_.size() + (is_idle() ? 0 : 1); }
+  // Due tuples; at least one while a call is in flight. And how long the oldest has waited.
+  [[nodiscard]] size_t waiting() const {
+    return std::max<size_t>(backlog_.size(), is_idle() ? 0 : 1);
+  }
   [[nodiscard]] Nanos lag(MonoTime now) const;
   // Visits the tenants with a due tuple that has waited for longer than that.
   void each_late_tenant(MonoTime now, Nanos longer_than,

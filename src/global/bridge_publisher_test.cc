@@ -357,6 +357,16 @@ TEST_F(BridgePublisherTest, PublishesOnceWhenTheStoreHasNoSpaceForWhatWasPublish
   EXPECT_TRUE(due().empty());
 }
 
+// Regression: the call in flight counted as another row, and a process that ended said so.
+TEST_F(BridgePublisherTest, CountsARowOnceWhileItIsBeingWritten) {
+  pass(Millis(500));
+  process_->ledger->delay = Millis(10'000);
+  replay("a", 60, Due::kRule);
+  pass(Millis(300));
+  EXPECT_FALSE(process_->publisher->is_idle());
+  EXPECT_EQ(process_->publisher->waiting(), 1U);
+}
+
 TEST_F(BridgePublisherTest, AnotherBridgeContinuesWithWhatWasDue) {
   process_->ledger->delay = Millis(10'000);
   for (int i = 0; i < 20; ++i) replay_in("api", std::to_string(i), 60);
