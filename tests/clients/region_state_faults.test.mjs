@@ -169,6 +169,7 @@ class Trial {
 
   constructor(world) {
     this.world = world;
+    this.first = new Set(world.nodes);
     const each = (kind, most, more) => algorithms.map((algorithm) => newKey(kind, algorithm, most, more));
     this.large = each('large', kLarge);
     this.short = each('short', kShort, { duration: kDuration });
@@ -286,13 +287,19 @@ class Trial {
     }
   }
 
+  // What late answers allow beyond that, in limits: the first of k nodes that start at once does not
+  // know the others, the second knows one, and so on.
+  #strangers() {
+    const started = new Set(this.log.map(({ node }) => node).filter((node) => !this.first.has(node)));
+    return [...started].reduce((sum, _, i) => sum + (i === 0 ? 0 : 1 / (4 * (i + 1))), 0);
+  }
   // A machine that stalls delays answers, and each node admits a part; or the nodes lose Redis.
   bound(bounds, key) {
     const { kind, algorithm, consistency = 'converge' } = key;
     const late = this.log.some((entry) => entry.key === key && entry.basis === 'degraded');
     const nodes = new Set(this.log.map(({ node }) => node)).size;
     let limits = bounds[consistency];
-    if (late) limits = Math.max(limits, bounds.exact + 0.25, bounds.converge);
+    if (late) limits = Math.max(limits, bounds.exact + 0.25, bounds.converge) + this.#strangers();
     if (this.stalled) limits = Math.max(limits, nodes);
     // In any time, the rate of each process that decides alone comes on top.
     const rates = kind === 'short' && drains(algorithm) ? Math.max(1.25, Math.floor(limits)) : 0;
