@@ -91,6 +91,17 @@ TEST(Oracle, ChargesThatTheTupleDoesNotCountAreOfAnEvictedOne) {
   EXPECT_EQ(together[1].contributor.generation, 0u);
 }
 
+// Regression: the tuple created again counts what the origin has granted to a batch, which is enough
+// for the charge and is taken back if the batch is denied.
+TEST(Oracle, ChargeOfAReplacedTupleIsNotOfTheYoungerOne) {
+  std::vector<RequestRecord> together{charge_after(3, 1)};
+  mark_evicted_charges(together, Oracle(), [](const CellId&) { return Count{2}; });
+  EXPECT_EQ(together[0].contributor.generation, 1u);
+  together[0].may_be_replaced = true;
+  mark_evicted_charges(together, Oracle(), [](const CellId&) { return Count{2}; });
+  EXPECT_EQ(together[0].contributor.generation, 0u);
+}
+
 // Two regions; the second has committed a row that the first has not read.
 class RowAtTheEnd : public ::testing::Test {
  protected:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "sim/checkers/makers.h"
@@ -25,7 +26,8 @@ class CountsNeverDecrease final : public RegionChecker {
         if (now.own < std::min(last.own, accepted) || now.siblings < last.siblings ||
             now.foreign < last.foreign) {
           return "a count of window " + std::to_string(cell.sequence) + " decreased on node " +
-                 std::to_string(node.node);
+                 std::to_string(node.node) + ": " + to_string(now) + "; before: " +
+                 to_string(last) + "; accepted " + std::to_string(accepted);
         }
         last = now;
       }
@@ -39,6 +41,11 @@ class CountsNeverDecrease final : public RegionChecker {
     Count siblings = 0;
     Count foreign = 0;
   };
+  static std::string to_string(const Counts& counts) {
+    return "own " + std::to_string(counts.own) + ", siblings " + std::to_string(counts.siblings) +
+           ", foreign " + std::to_string(counts.foreign);
+  }
+
   // By process; a tuple created again has another generation, unique in the process.
   std::map<std::tuple<int, uint64_t, int64_t>, Counts> seen_;
 };

@@ -136,6 +136,7 @@ void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
   for (RequestRecord& record : together) {
     record.answered_at = node.clock.now();
     record.contributor.generation = seen.generation_of(record.tuple);
+    record.may_be_replaced = seen.may_replace_tuple_of(record);
   }
   if (guarantees.evicts) {
     mark_evicted_charges(together, oracle(node.region),
@@ -240,11 +241,15 @@ void Monitor::refresh_views() {
     seen.touched = node.touched && !has_ready(node);
     if (!node.touched) return;
     seen.cells.clear();
+    const auto known = std::exchange(seen.created, {});
     seen.process = node.is_running() ? node.process->number : -1;
     if (!node.is_running()) return;
     seen.incarnation = node.engine->incarnation();
     node.engine->inspect([&](const decide::CellView& cell) {
-      if (!is_unrecorded(cell.tuple)) seen.cells.push_back(cell);
+      if (is_unrecorded(cell.tuple)) return;
+      seen.cells.push_back(cell);
+      const auto found = known.find(cell.generation);
+      seen.created[cell.generation] = found == known.end() ? seen.now.mono : found->second;
     });
   });
 }

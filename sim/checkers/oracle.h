@@ -57,8 +57,9 @@ struct RequestRecord {
   Instant requested_at{};  // by the node's clock
   Instant answered_at{};   // by the node's clock
   bool in_batch = false;
-  bool charged = false;  // a batch that fails charges nothing
-  bool late = false;     // decided with the time of the answer
+  bool charged = false;          // a batch that fails charges nothing
+  bool late = false;             // decided with the time of the answer
+  bool may_be_replaced = false;  // the tuple that was charged, by a younger one
   Verdict verdict;
 
   // Whether its counts are not merged: the origin decides it, or each process counts by itself.
@@ -199,9 +200,9 @@ class Oracle {
 };
 
 // Generation 0 for charges of one call whose tuple was evicted before the answer, and perhaps
-// created again: the process does not count them any more. Of several items on one tuple, those
-// that were charged to more than the present tuple has counted are of the evicted one. `own_of` is
-// what the process counts of a cell now.
+// created again: the process does not count them any more. A charge to more than the present tuple
+// has counted is of an evicted one if the present one seems to have replaced it, or if there are
+// other charges that make up its count. `own_of` is what the process counts of a cell now.
 template <typename OwnOf>
 void mark_evicted_charges(std::vector<RequestRecord>& together, const Oracle& oracle,
                           const OwnOf& own_of) {
@@ -213,7 +214,7 @@ void mark_evicted_charges(std::vector<RequestRecord>& together, const Oracle& or
       if ((record.verdict.evidence.own + record.cost <= own) != fits) continue;
       Count& sum = sums[record.cell()];
       const Count before = oracle.accepted_by(record.contributor, record.cell()) + sum;
-      if (own < before + record.cost) {
+      if (own < before + record.cost || (!fits && record.may_be_replaced)) {
         record.contributor.generation = 0;
       } else {
         sum += record.cost;

@@ -25,6 +25,7 @@ struct NodeView {
   Instant now{};      // by its own clock
   WallTime latest{};  // that its clock has shown
   std::vector<decide::CellView> cells;
+  std::map<uint64_t, MonoTime> created;  // when each generation of these was first seen
   WorkReport last_replay{};
   int in_flight = 0;      // requests that wait for the origin
   bool reachable = true;  // if not, it knows that the origin refuses calls, or it is paused
@@ -43,11 +44,26 @@ struct NodeView {
     }
     return 0;
   }
-  [[nodiscard]] Count own_of(const CellId& cell) const {
+  [[nodiscard]] const decide::CellView* find(const CellId& cell) const {
     for (const decide::CellView& each : cells) {
-      if (each.tuple == cell.tuple && each.sequence == cell.sequence) return each.own;
+      if (each.tuple == cell.tuple && each.sequence == cell.sequence) return &each;
     }
-    return 0;
+    return nullptr;
+  }
+  [[nodiscard]] Count own_of(const CellId& cell) const {
+    const decide::CellView* const found = find(cell);
+    return found == nullptr ? 0 : found->own;
+  }
+  // Whether the charge seems to be of a former tuple: the present one was created after the request
+  // was sent, and knows less of siblings, or also what the former one counted.
+  [[nodiscard]] bool may_replace_tuple_of(const RequestRecord& record) const {
+    const auto age = created.find(record.contributor.generation);
+    if (age == created.end() || age->second <= record.requested_at.mono) return false;
+    const decide::CellView* const found = find(record.cell());
+    const Count siblings = found == nullptr ? 0 : found->siblings;
+    const Evidence& evidence = record.verdict.evidence;
+    return siblings < evidence.siblings ||
+           siblings >= evidence.siblings + evidence.own + record.cost;
   }
 };
 
