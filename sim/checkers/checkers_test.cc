@@ -494,6 +494,75 @@ TEST_F(OneInstant, AnAdmissionCountsNoMoreThanAllOfItsInstant) {
   EXPECT_TRUE(answer(3, 0));
 }
 
+// A process that has charged less of the last window than the origin granted it. A request is
+// denied at once, a third into the window.
+class UnusedGrant : public ::testing::Test {
+ protected:
+  static constexpr Millis kMinute{60'000};
+  static constexpr Count kLimit = 100;
+  static constexpr Count kOwn = 60;
+  static constexpr Count kGranted = 63;
+
+  UnusedGrant() {
+    oracle_.start_process(0, 1, Millis(5));
+    const Millis passed = timeline_.now().wall.time_since_epoch() % kMinute;
+    timeline_.post_in(kMinute - passed + kMinute / 3, [] {});
+    timeline_.step(timeline_.now().mono + 2 * kMinute);
+    window_ = timeline_.now().wall.time_since_epoch() / kMinute;
+    nodes_[0].process = 0;
+    nodes_[0].incarnation = 1;
+    nodes_[0].cells.push_back(
+        {.tuple = tuple_, .sequence = window_ - 1, .own = kOwn, .generation = 1});
+    origin_.endpoint_of(0)->replay({{.cell = {tuple_, window_ - 1},
+                                     .writer = {.incarnation = 1, .generation = 1},
+                                     .total = kGranted,
+                                     .expires_at = WallTime((window_ + 1) * kMinute)}},
+                                   [](const auto&) {});
+  }
+  // The verdict counts so much of the last window.
+  [[nodiscard]] RegionChecker::Violation deny(Count previous, Basis basis, bool has_ledger) const {
+    RequestRecord record;
+    record.contributor = {.process = 0, .generation = 1};
+    record.tuple = tuple_;
+    record.duration = kMinute;
+    record.limit = kLimit;
+    record.cost = 3;
+    record.requested_at = record.answered_at = timeline_.now();
+    record.verdict.basis = basis;
+    record.verdict.evidence = {.siblings = kLimit - previous, .previous = previous};
+    record.verdict.reset = WallTime((window_ + 1) * kMinute);
+    return checker_->after_answer({.oracle = oracle_,
+                                   .origin = origin_,
+                                   .nodes = nodes_,
+                                   .now = timeline_.now(),
+                                   .has_ledger = has_ledger},
+                                  record);
+  }
+
+  const std::string tuple_ =
+      memory::TupleKey({.ns = "sim", .identifier = "a", .limit = kLimit, .duration = kMinute},
+                       base::KeyedHash(0))
+          .encoded();
+  Timeline timeline_{1};
+  Oracle oracle_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};
+  std::vector<NodeView> nodes_{1};
+  std::unique_ptr<RegionChecker> checker_ = make_consistent_verdicts();
+  int64_t window_ = 0;
+};
+
+TEST_F(UnusedGrant, IsCountedByADenialOfTheOrigin) {
+  EXPECT_FALSE(deny(42, Basis::kRefreshed, false));
+  EXPECT_FALSE(deny(42, Basis::kDegraded, true)) << "by a process that is behind the other regions";
+  EXPECT_TRUE(deny(43, Basis::kDegraded, true));
+}
+
+TEST_F(UnusedGrant, IsNotCountedByADenialOfTheProcess) {
+  EXPECT_FALSE(deny(40, Basis::kDegraded, false));
+  EXPECT_TRUE(deny(42, Basis::kDegraded, false));
+  EXPECT_TRUE(deny(42, Basis::kLocal, true));
+}
+
 // A request of a tuple with windows of a second, sent just after the start of one. It waits.
 class ClockSetBack : public ::testing::Test {
  protected:

@@ -68,10 +68,12 @@ class ConsistentVerdicts final : public RegionChecker {
       };
       const Count known = cell.own + cell.siblings + cell.foreign;
       const Count weighed = weigh(known);
-      // A denial by the origin may also count what it granted to requests that did not wait.
-      const bool by_origin =
-          !record.verdict.admitted() && record.verdict.basis == Basis::kRefreshed;
-      const Count most = by_origin ? weigh(known + unused_grants(view, node, cell)) : weighed;
+      // A denial by the origin may also count what it granted to requests that did not wait. While
+      // the process knows too little of other regions, the basis of such a denial is degraded.
+      const bool by_origin = record.verdict.basis == Basis::kRefreshed ||
+                             (record.verdict.basis == Basis::kDegraded && view.has_ledger);
+      const bool counts_grants = by_origin && !record.verdict.admitted();
+      const Count most = counts_grants ? weigh(known + unused_grants(view, node, cell)) : weighed;
       if (evidence.previous != weighed && evidence.previous != most) {
         return "the verdict counts " + std::to_string(evidence.previous) +
                " of the previous window, the correct count is " + std::to_string(weighed);
