@@ -1014,17 +1014,22 @@ class IdleProcess : public ::testing::Test {
     node_.link->watcher = node_.watcher.get();
     admit();
   }
-  void admit() {
-    const Request request{
-        .ns = "sim", .identifier = "a", .limit = 10, .duration = Millis(60'000), .cost = 1};
+  static Request request() {
+    return {.ns = "sim", .identifier = "a", .limit = 10, .duration = Millis(60'000), .cost = 1};
+  }
+  [[nodiscard]] RequestRecord ask() const {
     RequestRecord record;
     record.contributor.process = node_.process->number;
-    record.tuple = memory::TupleKey(request, base::KeyedHash(0)).encoded();
-    record.duration = request.duration;
-    record.limit = request.limit;
-    record.cost = request.cost;
+    record.tuple = memory::TupleKey(request(), base::KeyedHash(0)).encoded();
+    record.duration = request().duration;
+    record.limit = request().limit;
+    record.cost = request().cost;
     record.requested_at = node_.clock.now();
-    record.verdict = *node_.engine->check(node_.clock.now(), request);
+    return record;
+  }
+  void admit() {
+    RequestRecord record = ask();
+    record.verdict = *node_.engine->check(node_.clock.now(), request());
     record.charged = record.verdict.admitted();
     ASSERT_TRUE(record.charged);
     node_.touched = true;
@@ -1032,6 +1037,23 @@ class IdleProcess : public ::testing::Test {
     monitor_.record(node_, together);
     monitor_.after_answer(node_, together[0], together);
     monitor_.after_event();
+  }
+  void leap() {
+    timeline_.jump(Millis(3'600'000));
+    monitor_.conditions.jumped_at = timeline_.now().mono;
+  }
+  // An admission in the present window that the tuple does not count. Returns its generation.
+  uint64_t answer_uncounted(Instant requested_at) {
+    RequestRecord record = ask();
+    record.requested_at = requested_at;
+    record.charged = true;
+    record.verdict.outcome = Outcome::kAdmitted;
+    record.verdict.reset =
+        WallTime((timeline_.now().wall.time_since_epoch() / record.duration + 1) * record.duration);
+    std::vector<RequestRecord> together{record};
+    monitor_.record(node_, together);
+    monitor_.after_answer(node_, together[0], together);
+    return together[0].contributor.generation;
   }
   // With the events of others.
   void pass(Millis how_long) {
@@ -1080,6 +1102,26 @@ TEST_F(IdleProcess, MustNotReplayLateAfterAnOutage) {
   set_connectivity(Connectivity::kUp);
   pass(2 * kReplayWithin);
   EXPECT_TRUE(replay());
+}
+
+// All clocks leap, and a step that told the origin without a tuple admits a request. Its tuple has
+// been created again and counts nothing.
+TEST_F(IdleProcess, NeedNotReplayWhatAStepGrantedToARequestThatOutwaitedALeap) {
+  const Instant before = timeline_.now();
+  leap();
+  EXPECT_EQ(answer_uncounted(before), 0u);
+  pass(2 * kReplayWithin);
+  EXPECT_FALSE(monitor_.violation());
+}
+
+TEST_F(IdleProcess, MustReplayWhatItAdmitsAfterALeap) {
+  leap();
+  pass(kIteration);
+  EXPECT_NE(answer_uncounted(timeline_.now()), 0u);
+  pass(2 * kReplayWithin);
+  node_.touched = true;
+  monitor_.after_event();
+  EXPECT_TRUE(monitor_.violation());
 }
 
 TEST_F(IdleProcess, ReplaysAfterAPause) {

@@ -1,5 +1,6 @@
 #include "sim/checkers/monitor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "global/ledger_key.h"
@@ -138,7 +139,13 @@ void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
     record.contributor.generation = seen.generation_of(record.tuple);
     record.may_be_replaced = seen.may_replace_tuple_of(record);
   }
-  if (guarantees.evicts) {
+  // A leap of all clocks ends the windows of requests that wait, so their tuples may be swept.
+  const auto& jumped_at = conditions.jumped_at;
+  const bool outwaited_leap =
+      jumped_at && std::any_of(together.begin(), together.end(), [&](const RequestRecord& each) {
+        return each.requested_at.mono <= *jumped_at;
+      });
+  if (guarantees.evicts || outwaited_leap) {
     mark_evicted_charges(together, oracle(node.region),
                          [&](const CellId& cell) { return seen.own_of(cell); });
   }
