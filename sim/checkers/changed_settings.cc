@@ -1,7 +1,8 @@
 // A client keeps its limit when its algorithm or duration changes: a region admits no more by all
 // its settings together than it may by one of them, 1.25 times the limit. Without faults, and if
 // the counts have reached the origin before each change. No window of its settings ends meanwhile,
-// so nothing that was admitted stops to count, apart from what drains.
+// so nothing that was admitted stops to count, apart from what drains. With several regions some
+// windows take over less: their clients do not get here (sim/worlds/changing_clients.cc).
 
 #include "sim/checkers/makers.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "memory/tuple_key.h"
@@ -54,6 +55,7 @@ struct World::ChangingClient {
   WallTime came{};
   ClientSettings settings = {};
   std::vector<memory::CellClass> forms = {};  // in which it was counted, in order
+  std::vector<std::pair<memory::CellClass, Millis>> counts = {};  // the same with its durations
   std::string all_settings = {};
   Count admitted = 0;
   int waiting = 0;    // requests
@@ -107,10 +109,13 @@ void World::use_settings(const std::shared_ptr<ChangingClient>& client, size_t s
   if (changes_duration) {
     client->settings.change_duration(timeline_.now().wall, pick(random_, kDurations));
   }
-  // With several regions a window takes over what the region has admitted by the last form only,
-  // and of another duration what each process knows of that.
-  const bool to_window = memory::class_of(client->settings.algorithm) == memory::CellClass::kWindow;
-  if (ledger_ && to_window && (client->forms.size() > 2 || changes_duration)) {
+  const std::pair count(client->forms.back(), client->settings.duration);
+  const bool is_new = client->counts.empty() || client->counts.back() != count;
+  if (is_new) client->counts.push_back(count);
+  // With several regions a window takes over what the region has admitted on the last count only,
+  // not what that count had taken over, and of another duration what each process knows of it.
+  const bool to_window = client->forms.back() == memory::CellClass::kWindow;
+  if (ledger_ && to_window && ((is_new && client->counts.size() > 2) || changes_duration)) {
     client->exact = false;
   }
   client->all_settings += (stage > 0 ? ", " : "") +
