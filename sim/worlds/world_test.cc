@@ -266,6 +266,21 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       world_of(22000346),
       // The same, where the charge was of the tuple created again (a false alarm).
       world_of(22000501),
+      // The ledger lost rows, and the bridge that had noticed it died. The next one read the rows
+      // of its region, in the new epoch of the feed, before the records of what had been published.
+      world_of(21000179),
+      // The same, but it read the records first. Then the full read for the restoration of its
+      // origin took the new epoch for known.
+      {.seed = 21000179,
+       .regions = 2,
+       .visitors = 10,
+       .kills_after_ack = true,
+       .steps_back = true,
+       .pauses_bridges = true,
+       .all_algorithms = true,
+       .changes_settings = true,
+       .on_origin_loss = OnOriginLoss::kShare,
+       .disabled_faults = {WorldFault::kKills, WorldFault::kDrains}},
       // A tuple was replaced while a peek at it waited for its counts (a false alarm).
       world_of(20002075),
       // Requests of one instant were answered in another order than decided (false alarms).

@@ -158,6 +158,7 @@ class CallsToStore final : public BridgeStore {
                       [=, this](KeptReply to) { inner().keep_record(record, to); });
   }
   void read_records(RecordsReply reply) override {
+    if (!has_records) return reply(Error{.code = ErrorCode::kUnavailable});
     calls_.call<std::vector<std::string>>(std::move(reply),
                                           [=, this](RecordsReply to) { inner().read_records(to); });
   }
@@ -167,6 +168,8 @@ class CallsToStore final : public BridgeStore {
   [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override {
     return inner().subscribe(std::move(handler));
   }
+
+  bool has_records = true;  // else every read of the records fails
 
  private:
   [[nodiscard]] BridgeStore& inner() { return *origin_->bridge_store(); }

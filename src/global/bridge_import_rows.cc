@@ -212,7 +212,7 @@ void BridgeImporter::end_full_read(Instant now) {
     }
     reads_former_rows_ = false;
     if (!read.lost.empty()) {
-      own_ = std::max(own_, completed.at);
+      note_own_position(completed.at);
       restoration_ = {.read = completed,
                       .at = now.mono + kReplayTime,
                       .survivors = {},

@@ -119,8 +119,17 @@ void BridgeImporter::note_records(FeedPosition last, bool several_epochs) {
   if (several_epochs || ended) find_loss();
 }
 
+// Our feed reaches to there. If the batch that was known is of an earlier epoch, it has ended: what
+// was published in it may be lost. Whoever does not know the records compares when it reads them.
+void BridgeImporter::note_own_position(FeedPosition at) {
+  const bool ended = own_.epoch != 0 && own_.epoch < at.epoch;
+  own_ = std::max(own_, at);
+  if (ended && knows_records_) find_loss();
+}
+
+// If there was nothing to repeat, our feed shows the loss until the next batch.
 void BridgeImporter::find_loss() {
-  if (loss_ == Loss::kFound) return;
+  if (loss_ != Loss::kNone) return;
   loss_ = Loss::kFound;
   ++stats_.lost;
 }
@@ -198,7 +207,7 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
   if (!clock_.is_settled(now)) return end_round(now, true);
   keep_or_renew(now, saved, grant.evicted);
   const auto own = round_.state.cursors.find(identity_.region);
-  if (own != round_.state.cursors.end()) own_ = std::max(own_, own->second);
+  if (own != round_.state.cursors.end()) note_own_position(own->second);
   round_.completed = std::exchange(completed_, {});
   for (const auto& [region, completed] : round_.completed) {
     if (completed.state_id != round_.state.id) continue;
@@ -288,10 +297,8 @@ void BridgeImporter::apply_round(Instant now) {
   });
 }
 
-// A feed that ends before a batch that was published has lost it. If there was nothing to repeat,
-// it does so until the next batch.
+// A feed that ends before a batch that was published has lost it.
 void BridgeImporter::check_own_feed(FeedPosition head) {
-  if (loss_ == Loss::kRepaired) return;
   const FeedPosition known = round_.own;
   const bool other_epoch = head.epoch != known.epoch && head.epoch != own_.epoch;
   if (known.epoch != 0 && (other_epoch || head < known)) find_loss();
@@ -311,7 +318,7 @@ void BridgeImporter::follow(Instant now, const RegionFeed& head, const FeedChang
     round_.state.cursors.erase(cursor);
     return;
   }
-  if (own) own_ = std::max(own_, at);
+  if (own) note_own_position(at);
 }
 
 // False: a batch is missing, deleted or not readable.

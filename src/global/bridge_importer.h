@@ -13,7 +13,8 @@
 // If our own feed is shorter than it was, or began a new epoch, the ledger may have lost what we
 // published. Then our position stays as it is until the publisher has written the rows of the last
 // minute again, so that the next bridge finds the loss, too, if this one dies. A new bridge learns
-// from the records of the last minute how long our feed was.
+// from the records of the last minute how long our feed was. It may learn of a new epoch first, or
+// from a full read: the records of an earlier epoch show the loss in any order.
 //
 // After the origin lost all its data, our own rows may have counts that it has not: nobody replays
 // the counts of a process that ended. New counts would stay below our row, and so unpublished. So
@@ -178,6 +179,7 @@ class BridgeImporter {
   void read_feeds(Instant now);
   void on_feeds(Instant now, const FeedChanges& feeds);
   void check_own_feed(FeedPosition head);
+  void note_own_position(FeedPosition at);
   void find_loss();
   void follow(Instant now, const RegionFeed& head, const FeedChanges& feeds);
   [[nodiscard]] bool take_batches(Instant now, const RegionFeed& head, const FeedChanges& feeds,
