@@ -181,6 +181,7 @@ TEST(Settings, HaveTheDocumentedDefaults) {
                   .ledger_choice = LedgerChoice::kNone,
                   .ledger_password_file = "password",
                   .clean_ledger = false,
+                  .audit_retention = Millis(17),
                   .log = "weir.log"};
     const Config standard;
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
@@ -202,7 +203,8 @@ TEST(Settings, HaveTheDocumentedDefaults) {
         config.on_origin_loss == standard.on_origin_loss ||
         config.consistency == standard.consistency ||
         config.ledger_choice == standard.ledger_choice || config.ledger_password_file.empty() ||
-        config.clean_ledger == standard.clean_ledger || config.log.empty())
+        config.clean_ledger == standard.clean_ledger ||
+        config.audit_retention == standard.audit_retention || config.log.empty())
         << known.name << " is not " << known.initial;
   }
 }
