@@ -464,7 +464,8 @@ test_everything() {
   part optimized 90 'release asan-tests' test_optimized
   part tsan 120 release compile build_tsan all
   part tsan-tests 60 'tsan optimized' test_sanitized tsan-tests build/tsan
-  part embed 60 release compile \
+  # Not at the lowest priority, at which it would exceed the time limits of its tests on a busy machine.
+  part embed 60 release \
     unless_passed embed 'CMakeLists.txt cmake include src tests/embed' run_ctest embed build -j 2 -L "^embed${full:+(-full)?}\$"
   # What a unity build hides: a file that does not include what it uses.
   [ -z "$full" ] || part each-file-alone 600 asan compile configure_and_build build/alone all \
