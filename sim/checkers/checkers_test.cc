@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/keyed_hash.h"
+#include "global/bridge_codec.h"
 #include "global/shared_tuples.h"
 #include "memory/tuple_key.h"
 #include "memory/usage_key.h"
@@ -164,6 +165,43 @@ TEST_F(RowAtTheEnd, MayBeUnknownWhileItIsInFlight) {
 
 TEST_F(RowAtTheEnd, MustBeKnownOnceItCanHaveBeenRead) {
   wait(Millis(301));
+  EXPECT_TRUE(checker_->at_end(view()));
+}
+
+// The ledger lost the newest row of the writer. Its origin has a record of it.
+class RecordOfALostRow : public RowAtTheEnd {
+ protected:
+  RecordOfALostRow() {
+    const decide::CellView& cell = reader_[0].cells[0];
+    change_ = {.tuple = cell.tuple,
+               .counts = {{.region = names_[1], .sequence = cell.sequence, .count = 5}}};
+    global::BridgeNotice record;
+    record.changes = {change_};
+    bridge().keep_record(global::encode(record), [](const auto&) {});
+  }
+  [[nodiscard]] BridgeStore& bridge() { return *endpoint_->bridge_store(); }
+
+  const std::shared_ptr<RegionalOrigin> endpoint_ = origin_.endpoint_of(0);
+  global::TupleChange change_;
+};
+
+// Regression: it came to the origin after the bridge had repeated the others.
+TEST_F(RecordOfALostRow, SaysNothingIfNobodyTakesItForPublished) {
+  EXPECT_FALSE(checker_->at_end(view()));
+}
+
+TEST_F(RecordOfALostRow, MustBeRepeatedIfTheOriginTakesItForPublished) {
+  bridge().update_tuples({{.tuple = change_.tuple,
+                           .counts = change_.counts,
+                           .kept_until = timeline_.now().wall + Millis(120'000),
+                           .sequences = {}}},
+                         [](const auto&) {});
+  EXPECT_TRUE(checker_->at_end(view()));
+}
+
+TEST_F(RecordOfALostRow, MustBeRepeatedIfAProcessTakesItForPublished) {
+  writer_[0].shared.push_back(
+      {.tuple = change_.tuple, .sequence = change_.counts[0].sequence, .published = 5});
   EXPECT_TRUE(checker_->at_end(view()));
 }
 

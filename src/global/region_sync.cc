@@ -179,12 +179,15 @@ void RegionSync::tell_of_survival(Instant now) {
 
 void RegionSync::use_origin() {
   store_ = region_->origin->bridge_store();
-  // The bridge must find out if the ledger loses what this process published by itself.
+  // The bridge must find out if the ledger loses what this process published by itself. The ledger
+  // may have lost it before, when the bridge did not know of it, or has repeated what it knew. So
+  // from now on only what the origin has counts as published.
   if (own_store_) {
     own_store_->bridge_store()->read_records([&](const Result<std::vector<std::string>>& records) {
       if (!records) return;
       for (const std::string& record : *records) {
         store_->keep_record(record, [](const auto&) {});
+        forget_published(record);
       }
     });
   }
@@ -192,6 +195,15 @@ void RegionSync::use_origin() {
   global_->set_own_store(nullptr);
   own_store_ = nullptr;
   make_all_stale();
+}
+
+void RegionSync::forget_published(const std::string& record) {
+  const auto notice = decode_notice(record);
+  if (!notice) return;
+  for (const TupleChange& change : notice->changes) {
+    if (!is_window_tuple(change.tuple)) continue;
+    global_->shared.forget_published(memory::TupleKey(change.tuple, tuples_->hash));
+  }
 }
 
 void RegionSync::use_own_store() {

@@ -61,6 +61,7 @@ class RegionSync final : public regional::RegionCountsHandler {
   void choose_store();
   void tell_of_survival(Instant now);
   void use_origin();
+  void forget_published(const std::string& record);
   void use_own_store();
   void send_due(Instant now, Flush flush);
   void add_due(Instant now, const std::vector<regional::DueCell>& cells);

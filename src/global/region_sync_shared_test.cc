@@ -312,6 +312,26 @@ TEST_F(SharedRegion, EachProcessIsItsOwnBridgeWithoutTheOriginAndHandsBack) {
   EXPECT_EQ(foreign(west), 60U);
 }
 
+// Regression: the bridge had not read it, so it did not miss it. The process took it for published.
+TEST_F(SharedRegion, WhatTheLedgerLostOfAProcessWithoutTheOriginIsPublishedAgain) {
+  TestRegion& one = add_process();
+  TestRegion& two = add_process();
+  add("west");
+  pass(Millis(2000));
+  ASSERT_TRUE(is_bridge(one));
+  const auto behind = store_->snapshot();
+  one.ledger->cut();
+  endpoint(1).connected = false;
+  ask_times(two, 60);
+  pass(Millis(1000));
+  ASSERT_EQ(row("east"), 60U);
+  store_->restore(*behind);
+  endpoint(1).connected = true;
+  one.ledger->restore();
+  pass(Millis(3000));
+  EXPECT_EQ(row("east"), 60U);
+}
+
 TEST_F(SharedRegion, CountsThatBecameDueWhileTheOriginWasLostArePublishedAfterwards) {
   TestRegion& one = add_process();
   add_process();

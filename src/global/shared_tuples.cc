@@ -204,6 +204,16 @@ void SharedTuples::merge_known(WallTime now, const memory::Tuple& tuple,
   merge_into(tuple, sequence, known.current, uncertain_);
 }
 
+void SharedTuples::forget_published(const memory::TupleKey& key) {
+  const base::MutexLock lock(mutex_);
+  SharedTuple* const entry = find(key);
+  if (entry == nullptr) return;
+  entry->leased_until = {};
+  for (const std::unique_ptr<SharedWindow>& window : entry->windows) {
+    if (window) window->forget_published();
+  }
+}
+
 LedgerTotals SharedTuples::totals_in(const SharedTuple& tuple, int64_t sequence) {
   LedgerTotals totals;
   const auto fill = [&](int64_t of, LedgerCounts& out) {

@@ -105,6 +105,12 @@ struct SharedWindow {
     }
     return true;
   }
+  // A refusal that the rows told of must be told again.
+  void forget_published() {
+    published = 0;
+    refused = refused || refusal_published;
+    refusal_published = false;
+  }
 };
 
 struct SharedTuple;
@@ -176,6 +182,9 @@ class SharedTuples {
   // Merges the known counts into the cells of a tuple, which may have been created or begun a
   // window since they arrived; the caller holds an epoch guard.
   void merge_known(WallTime now, const memory::Tuple& tuple, const memory::TupleKey& key);
+
+  // What our region published of a tuple may be missing in the ledger.
+  void forget_published(const memory::TupleKey& key);
 
   [[nodiscard]] LedgerTotals totals(const memory::TupleKey& key, int64_t sequence) const;
 

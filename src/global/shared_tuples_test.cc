@@ -151,6 +151,34 @@ TEST(SharedTuples, TakeRowsOfTheOwnRegionForPublishedAndNeverForForeign) {
   EXPECT_TRUE(entry->is_leased(7));
 }
 
+TEST(SharedTuples, ForgetWhatWasPublishedOfOneTuple) {
+  SharedTuples shared("here", nullptr);
+  const WallTime leased_until = end_of_window(7, kMinute);
+  for (const char* name : {"alice", "bob"}) {
+    const base::MutexLock lock(shared.mutex());
+    SharedTuple* const entry = shared.obtain(key_of(name));
+    SharedWindow* const window = shared.window(*entry, 7, 7);
+    window->counted = 30;
+    window->refused = true;
+    (void)shared.merge(*entry, 7, count_of("here", 7, 30, leased_until));
+    (void)shared.merge(*entry, 7, count_of("there", 7, 20, leased_until));
+    ASSERT_TRUE(window->refusal_published);
+  }
+  shared.forget_published(key_of("alice"));
+  shared.forget_published(key_of("nobody"));
+  const base::MutexLock lock(shared.mutex());
+  const SharedTuple* const alice = shared.find(key_of("alice"));
+  EXPECT_FALSE(alice->is_leased(7));
+  EXPECT_EQ(alice->find(7)->published, 0u);
+  EXPECT_TRUE(alice->find(7)->refused);
+  EXPECT_FALSE(alice->find(7)->refusal_published);
+  EXPECT_EQ(alice->find(7)->foreign_sum(), 20u);
+  EXPECT_EQ(alice->regions(7), 2u);
+  const SharedTuple* const bob = shared.find(key_of("bob"));
+  EXPECT_TRUE(bob->is_leased(7));
+  EXPECT_EQ(bob->find(7)->published, 30u);
+}
+
 TEST(SharedTuples, IgnoreWindowsOfThePastAndOfAWrongFuture) {
   SharedTuples shared("here", nullptr);
   const base::MutexLock lock(shared.mutex());
