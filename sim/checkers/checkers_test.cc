@@ -92,8 +92,8 @@ TEST(Oracle, ChargesThatTheTupleDoesNotCountAreOfAnEvictedOne) {
   EXPECT_EQ(together[1].contributor.generation, 0u);
 }
 
-// Regression: the tuple created again counts what the origin has granted to a batch, which is enough
-// for the charge and is taken back if the batch is denied.
+// Regression: the tuple created again counts what the origin has granted to a batch, which is
+// enough for the charge and is taken back if the batch is denied.
 TEST(Oracle, ChargeOfAReplacedTupleIsNotOfTheYoungerOne) {
   std::vector<RequestRecord> together{charge_after(3, 1)};
   mark_evicted_charges(together, Oracle(), [](const CellId&) { return Count{2}; });
@@ -101,6 +101,30 @@ TEST(Oracle, ChargeOfAReplacedTupleIsNotOfTheYoungerOne) {
   together[0].may_be_replaced = true;
   mark_evicted_charges(together, Oracle(), [](const CellId&) { return Count{2}; });
   EXPECT_EQ(together[0].contributor.generation, 0u);
+}
+
+// Regression: a charge to the replaced tuple and one to the younger both fit what that one counts,
+// which is the cost of one of them.
+TEST(Oracle, ChargeOfTheYoungerTupleGoesFirst) {
+  std::vector<RequestRecord> together{charge_after(1, 2), charge_after(0, 3)};
+  together[0].may_be_replaced = true;
+  mark_evicted_charges(together, Oracle(), [](const CellId&) { return Count{3}; });
+  EXPECT_EQ(together[0].contributor.generation, 0u);
+  EXPECT_EQ(together[1].contributor.generation, 1u);
+}
+
+TEST(Oracle, TakesBackACharge) {
+  Oracle oracle;
+  const RequestRecord kept = answer_in(5, 2, true);
+  const RequestRecord taken = answer_in(5, 3, true);
+  oracle.add(taken);
+  oracle.add(kept);
+  oracle.take_back(taken);
+  const CellId cell = kept.cell();
+  EXPECT_EQ(oracle.accepted(cell), 2);
+  EXPECT_EQ(oracle.accepted_by(kept.contributor, cell), 2);
+  ASSERT_EQ(oracle.accepts(cell).size(), 1u);
+  EXPECT_EQ(oracle.accepts(cell)[0].total, 2);
 }
 
 // Two regions; the second has committed a row that the first has not read.

@@ -139,6 +139,23 @@ void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
     record.contributor.generation = seen.generation_of(record.tuple);
     record.may_be_replaced = seen.may_replace_tuple_of(record);
   }
+  add_to_oracle(node, together);
+  mark_late_decisions(together);
+}
+
+void Monitor::add_to_oracle(const Node& node, std::vector<RequestRecord>& together) {
+  const NodeView& seen = view(node);
+  Oracle& oracle = at(node.region).oracle;
+  std::vector<RequestRecord>& doubtful = at(node.region).doubtful[node.index];
+  std::erase_if(doubtful, [&](const RequestRecord& each) {
+    return each.answered_at.mono != timeline_.now().mono ||
+           each.contributor.generation != seen.generation_of(each.tuple);
+  });
+  for (const RequestRecord& record : doubtful) oracle.take_back(record);
+  const size_t count = together.size();
+  together.insert(together.end(), doubtful.begin(), doubtful.end());
+  doubtful.clear();
+
   // A leap of all clocks ends the windows of requests that wait, so their tuples may be swept.
   const auto& jumped_at = conditions.jumped_at;
   const bool outwaited_leap =
@@ -146,15 +163,16 @@ void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
         return each.requested_at.mono <= *jumped_at;
       });
   if (guarantees.evicts || outwaited_leap) {
-    mark_evicted_charges(together, oracle(node.region),
-                         [&](const CellId& cell) { return seen.own_of(cell); });
+    mark_evicted_charges(together, oracle, [&](const CellId& cell) { return seen.own_of(cell); });
   }
   for (const RequestRecord& record : together) {
     if (record.is_local()) continue;
-    is_sketched(record) ? oracle(node.region).add_sketched(record)
-                        : oracle(node.region).add(record);
+    is_sketched(record) ? oracle.add_sketched(record) : oracle.add(record);
+    if (record.charged && record.may_be_replaced && record.contributor.generation != 0) {
+      doubtful.push_back(record);
+    }
   }
-  mark_late_decisions(together);
+  together.resize(count);
 }
 
 void Monitor::after_answer(const Node& node, const RequestRecord& record,

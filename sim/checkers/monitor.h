@@ -107,6 +107,7 @@ class Monitor {
     Oracle oracle{};
     std::vector<Node*> nodes{};
     std::vector<NodeView> views{};
+    std::map<int, std::vector<RequestRecord>> doubtful{};  // by node; see add_to_oracle()
     std::vector<std::unique_ptr<RegionChecker>> checkers{};
   };
   [[nodiscard]] Region& at(int region) const { return *regions_[static_cast<size_t>(region)]; }
@@ -116,6 +117,9 @@ class Monitor {
       for (Node* const node : region->nodes) visit(*node, *region);
     }
   }
+  // Requests that were decided together may be answered one after the other. So a charge that may
+  // be of a replaced tuple is attributed again when others of the same instant are added.
+  void add_to_oracle(const Node& node, std::vector<RequestRecord>& together);
   [[nodiscard]] GlobalView global_view() const;
   template <typename Checkers, typename Check>
   void run(const Checkers& checkers, const Check& check);

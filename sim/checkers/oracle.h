@@ -121,16 +121,28 @@ class Oracle {
   void add(const RequestRecord& record) {
     if (!record.charged) return;
     const CellId cell = record.cell();
-    const Count total = contributors_[cell][record.contributor] += record.cost;
-    by_cell_[cell] += record.cost;
-    if (record.verdict.basis == Basis::kRefreshed) by_origin_[cell] += record.cost;
-    if (record.verdict.basis != Basis::kDegraded) by_origin_or_allowance_[cell] += record.cost;
+    const Count total = sum(record, record.cost);
     Count& largest = largest_limits_[cell];
     largest = std::max(largest, record.limit);
     accepts_[cell].push_back({.when = record.answered_at.mono,
                               .contributor = record.contributor,
                               .cost = record.cost,
                               .total = total});
+  }
+  // Undoes add().
+  void take_back(const RequestRecord& record) {
+    if (!record.charged) return;
+    sum(record, -record.cost);
+    std::vector<Accept>& accepts = accepts_[record.cell()];
+    for (auto accept = accepts.end(); accept != accepts.begin();) {
+      --accept;
+      if (accept->contributor != record.contributor) continue;
+      if (accept->when == record.answered_at.mono && accept->cost == record.cost) {
+        accepts.erase(accept);
+        return;
+      }
+      accept->total -= record.cost;
+    }
   }
   // Counted in the sketch, where tuples share counters, and not replayed.
   void add_sketched(const RequestRecord& record) {
@@ -178,6 +190,14 @@ class Oracle {
   }
 
  private:
+  // Returns the new total of the contributor.
+  Count sum(const RequestRecord& record, Count cost) {
+    const CellId cell = record.cell();
+    by_cell_[cell] += cost;
+    if (record.verdict.basis == Basis::kRefreshed) by_origin_[cell] += cost;
+    if (record.verdict.basis != Basis::kDegraded) by_origin_or_allowance_[cell] += cost;
+    return contributors_[cell][record.contributor] += cost;
+  }
   using Accepts = std::map<CellId, std::vector<Accept>>;
   static const std::vector<Accept>& accepts_in(const Accepts& accepts, const CellId& cell) {
     static const std::vector<Accept> kNone;
@@ -200,18 +220,20 @@ class Oracle {
 };
 
 // Generation 0 for charges of one call whose tuple was evicted before the answer, and perhaps
-// created again: the process does not count them any more. A charge to more than the present tuple
-// has counted is of an evicted one if the present one seems to have replaced it, or if there are
-// other charges that make up its count. `own_of` is what the process counts of a cell now.
+// created again: the process does not count them any more. The present tuple takes charges as long
+// as it has counted that much: first those that its count includes, of these last those to a tuple
+// that it seems to have replaced; then, unless it has replaced their tuple, those to more than its
+// count, since other charges may make up for it. `own_of` is what the process counts of a cell now.
 template <typename OwnOf>
 void mark_evicted_charges(std::vector<RequestRecord>& together, const Oracle& oracle,
                           const OwnOf& own_of) {
   std::map<CellId, Count> sums;
-  for (const bool fits : {true, false}) {
+  for (const int turn : {0, 1, 2}) {
     for (RequestRecord& record : together) {
       if (!record.charged || record.is_local()) continue;
       const Count own = own_of(record.cell());
-      if ((record.verdict.evidence.own + record.cost <= own) != fits) continue;
+      const bool fits = record.verdict.evidence.own + record.cost <= own;
+      if (turn != (!fits ? 2 : record.may_be_replaced ? 1 : 0)) continue;
       Count& sum = sums[record.cell()];
       const Count before = oracle.accepted_by(record.contributor, record.cell()) + sum;
       if (own < before + record.cost || (!fits && record.may_be_replaced)) {

@@ -261,7 +261,8 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       // A state of a bridge came back with an old snapshot, after it had been discarded: rows that
       // were read since were taken for read.
       world_of(20000338),
-      // A batch was answered after its tuple had been evicted and created again, and what the origin
+      // A batch was answered after its tuple had been evicted and created again, and what the
+      // origin
       // had granted to another batch seemed to be its charge (a false alarm).
       world_of(22000346),
       // The same, where the charge was of the tuple created again (a false alarm).
@@ -332,6 +333,10 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       // With several regions a window did not take over what the last count had taken over of
       // another duration. A checker knew that of another algorithm only (a false alarm).
       world_of(21000032),
+      // A tuple was evicted and created again while one of two requests waited that were answered
+      // together. A checker took the charge of the older tuple for the younger one's (a false
+      // alarm).
+      world_of(23000474),
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();
