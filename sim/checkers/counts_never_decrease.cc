@@ -26,8 +26,8 @@ class CountsNeverDecrease final : public RegionChecker {
         if (now.own < std::min(last.own, accepted) || now.siblings < last.siblings ||
             now.foreign < last.foreign) {
           return "a count of window " + std::to_string(cell.sequence) + " decreased on node " +
-                 std::to_string(node.node) + ": " + to_string(now) + "; before: " +
-                 to_string(last) + "; accepted " + std::to_string(accepted);
+                 std::to_string(node.node) + ": " + to_string(now) +
+                 "; before: " + to_string(last) + "; accepted " + std::to_string(accepted);
         }
         last = now;
       }

@@ -13,7 +13,8 @@
 namespace weir::sim {
 namespace {
 
-// Scenarios with tens of thousands of keys take minutes: CMakeLists.txt has a test of its own for each.
+// Scenarios with tens of thousands of keys take minutes: CMakeLists.txt has a test of its own for
+// each.
 bool is_large(const std::string& name) {
   return name.starts_with("rfc-fleet-") || name.starts_with("scale-");
 }

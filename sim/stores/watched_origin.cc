@@ -196,8 +196,8 @@ void WatchedOrigin::note_charges(const ExactCall& call, const ExactAnswer& answe
     history.foreign_sequence = -1;
   }
   Count& told = told_[{call.tuple, call.writer}];
-  // A call that tells nothing is not remembered: an earlier one may arrive after it, when the origin
-  // has lost its states.
+  // A call that tells nothing is not remembered: an earlier one may arrive after it, when the
+  // origin has lost its states.
   const Count more = base::saturating_sub(call.own, std::max(told, call.acked));
   if (more > 0) told = call.own;
   history.told += more;

@@ -351,9 +351,8 @@ TEST_F(Exact, DeniesWhatTheOriginStillDeniesIfTheAnswerIsLate) {
     };
     ask(5);
     const std::vector<Request> batch{of_cost(5)};
-    node.engine->check_all_async(clock_.now(), batch, node.executor, [&](auto verdict) {
-      late.push_back(verdict.value().items[0]);
-    });
+    node.engine->check_all_async(clock_.now(), batch, node.executor,
+                                 [&](auto verdict) { late.push_back(verdict.value().items[0]); });
     ask(1);
     ASSERT_TRUE(late.empty()) << "the origin is asked";
     clock_.advance(Millis(300));

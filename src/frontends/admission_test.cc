@@ -70,8 +70,7 @@ TEST(Admission, EvictsTheUnauthenticatedClientThatWasIdleLongest) {
   admission.touch(first);
   EXPECT_EQ(admission.to_evict(Refusal::kConnections, 9), &second);
   admission.promote(second, kServed);
-  EXPECT_EQ(admission.to_evict(Refusal::kConnections, 9),
-            &*std::next(entries.begin(), 2));
+  EXPECT_EQ(admission.to_evict(Refusal::kConnections, 9), &*std::next(entries.begin(), 2));
   for (TestEntry& entry : entries) admission.promote(entry, kRoot);
   EXPECT_EQ(admission.to_evict(Refusal::kConnections, 9), nullptr);
   for (TestEntry& entry : entries) admission.remove(entry);

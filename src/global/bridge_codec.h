@@ -54,8 +54,8 @@ struct BridgeNotice {
 };
 
 struct BridgeState {
-  // Chosen anew, and greater, whenever counts may be missing: the position of a feed is valid for one
-  // of them.
+  // Chosen anew, and greater, whenever counts may be missing: the position of a feed is valid for
+  // one of them.
   uint64_t id = 0;
   uint64_t evicted = 0;  // BridgeGrant::evicted when the id was chosen
   bool emptied = false;  // the store was empty then, and does not have the counts of our own rows

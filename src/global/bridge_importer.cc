@@ -43,9 +43,9 @@ uint64_t BridgeImporter::random() {
   return base::split_mix(random_) | 1;
 }
 
-// Greater than those that this process knows. So a state that comes back with an old snapshot is not
-// taken for valid again: this process may have applied rows since, which the snapshot lacks. The low
-// half differs between processes.
+// Greater than those that this process knows. So a state that comes back with an old snapshot is
+// not taken for valid again: this process may have applied rows since, which the snapshot lacks.
+// The low half differs between processes.
 uint64_t BridgeImporter::next_id() {
   const uint64_t last = std::max(seen_id_, invalid_id_) >> kIdRandomBits;
   return (last + 1) << kIdRandomBits | random() >> kIdRandomBits;

@@ -389,7 +389,7 @@ class BurstRegion {
   origins::InProcessOrigin origin_{clock_};
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Message> network_;
-  std::map<WallTime, Count> windows_;  // admitted, by the end of the window
+  std::map<WallTime, Count> windows_;       // admitted, by the end of the window
   std::multimap<MonoTime, Count> accepts_;  // of the other algorithms
   std::optional<MonoTime> decided_;         // of the reply that arrives
   Count admitted_ = 0;

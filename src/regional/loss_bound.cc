@@ -45,8 +45,8 @@ memory::OwnBound bound_while_late(const RegionState& region, memory::TupleStore&
   // what it had admitted. Nor one without the counts of the other regions, as long as other
   // requests are answered: what this process knew of them was evicted, too.
   const Count evicted = tuples.evicted_count(key, query);
-  const Count unread = base::saturating_sub(
-      evicted, memory::count_in(cells.siblings(at.sequence), at.sequence));
+  const Count unread =
+      base::saturating_sub(evicted, memory::count_in(cells.siblings(at.sequence), at.sequence));
   const bool forgot_regions =
       evicted > 0 && region.reads_regions && freshness_of(cells).needs_regions();
   if (forgot_regions && region.origin->reach() == Reach::kPrompt) return bound;

@@ -121,8 +121,7 @@ bool BodyFields::finish() {
     }
     seen.push_back(name);
     if (std::ranges::find(read_, name) != read_.end()) continue;
-    add(prefix(name, 64), "is not a field of this request",
-        "remove it; the fields are " + known);
+    add(prefix(name, 64), "is not a field of this request", "remove it; the fields are " + known);
   }
   return problems_.empty();
 }

@@ -231,10 +231,9 @@ TEST_F(CatalogCalls, StopAtTwentyProblemsOfABody) {
   const std::string name(1000, 'x');
   std::string long_names = "{\"a\":1";
   for (int i = 0; i < 500; ++i) long_names += ",\"" + name + "\":1";
-  for (const auto& [operation, body] :
-       {std::pair{"ratelimit.setOverride", unknown + "}"},
-        {"ratelimit.createNamespace", repeated + "}"},
-        {"keys.createKey", long_names + "}"}}) {
+  for (const auto& [operation, body] : {std::pair{"ratelimit.setOverride", unknown + "}"},
+                                        {"ratelimit.createNamespace", repeated + "}"},
+                                        {"keys.createKey", long_names + "}"}}) {
     const std::string answer = call(operation, body);
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 400"));
     EXPECT_EQ(problems_in(answer), kMaxProblems) << operation;
@@ -272,9 +271,9 @@ TEST_F(CatalogCalls, RefuseAKeyWithoutTheRightBeforeTheBodyArrives) {
   for (const CatalogOperation& each : catalog_operations()) {
     HttpSession fresh{fixture.service, scratch};
     TestConnection client{fixture, fresh};
-    const std::string answer =
-        client.send("POST " + std::string(each.path) + " HTTP/1.1\r\nHost: h\r\nAuthorization: " +
-                    "Bearer " + powerless.secret + "\r\nContent-Length: 1000000\r\n\r\n");
+    const std::string answer = client.send(
+        "POST " + std::string(each.path) + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + "Bearer " +
+        powerless.secret + "\r\nContent-Length: 1000000\r\n\r\n");
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 403")) << each.path;
     EXPECT_EQ(client.next, Next::kClose) << "its body is not worth reading";
   }

@@ -159,9 +159,9 @@ TEST(CheckRequest, MatchesARuleOnlyInAllItsParts) {
 TEST(CheckRequest, MatchesEveryReadingOfAPath) {
   const std::vector<CheckRule> rules = {
       rule_of("login", "{method} {path}", {.methods = {"POST"}, .path = "/login"})};
-  for (const char* path : {"/login;a=b", "/\\login", "/%2flogin", "/%5Clogin", "/x/..;/login",
-                           "/x%2f..%2Flogin", "/\\x\\..\\login;x?q", "/login;%2fx",
-                           "//%6cogin;%20"}) {
+  for (const char* path :
+       {"/login;a=b", "/\\login", "/%2flogin", "/%5Clogin", "/x/..;/login", "/x%2f..%2Flogin",
+        "/\\x\\..\\login;x?q", "/login;%2fx", "//%6cogin;%20"}) {
     const std::string uri = "X-Forwarded-Uri: " + std::string(path) + "\r\n";
     EXPECT_THAT(matches_of(rules, check_text("X-Forwarded-Method: pOsT\r\n" + uri)),
                 ElementsAre("login=POST /login"))

@@ -303,9 +303,9 @@ RespSession::Gathered RespSession::gather_rare(Arguments arguments) {
   Request& request = scratch_.requests[scratch_.gathered];
   HashedKey& hashed = scratch_.hashed[scratch_.gathered];
   ThrottleCall call;
-  RespError error = gcra ? read_gcra(arguments, request, hashed)
-                         : read_eval(arguments, script_owner(), service_.scripts,
-                                           scratch_.scripts, call);
+  RespError error =
+      gcra ? read_gcra(arguments, request, hashed)
+           : read_eval(arguments, script_owner(), service_.scripts, scratch_.scripts, call);
   if (!gcra && error.empty()) error = read_throttle(call.arguments(), request, hashed);
   return keep(catalog::Verb::kLimit, Kind::kThrottle, error);
 }
