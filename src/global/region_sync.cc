@@ -94,12 +94,14 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
     evaluate_all_after_change();
     trigger_.evaluate_listed(now);
     trigger_.evaluate_timers(now);
-    if (flush == Flush::kAll) trigger_.make_all_due(now);
-    send_due(now, flush);
   }
+  // Also if the ledger has not told yet how many regions there are: then this waits for it.
+  const bool publishes = regions_.count > 0 || flush == Flush::kAll;
+  if (flush == Flush::kAll) trigger_.make_all_due(now);
+  if (publishes) send_due(now, flush);
   importer_.run(now, regions_.rules.import_every, flush);
   if (is_bridge(now)) {
-    if (regions_.count > 0) publisher_.run(now, flush);
+    if (publishes) publisher_.run(now, flush);
     clean(now);
   } else {
     publisher_.stop();

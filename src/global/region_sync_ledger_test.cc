@@ -12,6 +12,25 @@
 namespace weir::global {
 namespace {
 
+// Regression: a process that did not know how many regions there are had nothing to publish, and its
+// shutdown reported that all was written.
+TEST_F(RegionSyncTest, CountsWaitAtShutdownIfTheLedgerNeverAnswered) {
+  TestRegion& east = add("east");
+  east.ledger->cut();
+  pass(Millis(1000));
+  EXPECT_EQ(east.limiter->run_sync(clock_.now(), Flush::kAll).waiting, 0U);
+  ask_times(east, 30);
+  EXPECT_GT(east.limiter->run_sync(clock_.now(), Flush::kAll).waiting, 0U);
+  east.ledger->restore();
+  clock_.advance(Millis(5000));
+  for (int i = 0; i < 5; ++i) {
+    east.limiter->run_sync(clock_.now(), Flush::kAll);
+    clock_.advance(Millis(500));
+  }
+  EXPECT_EQ(row("east"), 30U);
+  EXPECT_EQ(east.limiter->run_sync(clock_.now(), Flush::kAll).waiting, 0U);
+}
+
 TEST_F(RegionSyncTest, KeepsDecidingWhileTheLedgerIsUnreachableAndReportsIt) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
