@@ -138,11 +138,14 @@ class World {
   }
 }
 
-// How many calls of a node failed because it had lost Redis; of one that was removed, until then.
+// How often a node has lost Redis; of one that was removed, until then. It replaces a connection
+// without an answer for 2 s. A call may find that, or none.
 async function lossesOf({ server, losses }) {
   if (losses !== undefined) return losses;
-  const of = (reason) => server.metric('weir_origin_errors_total', `reason="${reason}"`);
-  return (await of('unreachable')) + (await of('circuit_open'));
+  const failed = (reason) => server.metric('weir_origin_errors_total', `reason="${reason}"`);
+  const reconnects = Math.max(0, (await server.metric('weir_origin_connections_total')) - 1);
+  const reasons = await Promise.all(['unreachable', 'circuit_open', 'timeout'].map(failed));
+  return reasons.reduce((sum, each) => sum + each, reconnects);
 }
 
 // What the nodes may admit of a small limit, and of a short one within a duration, in limits.
@@ -279,11 +282,11 @@ class Trial {
       let used;
       const doubtful = this.doubtful(key);
       const text = () => `${key.identifier}: ${used} count of ${admitted}, ${doubtful} doubtful`;
-      await until('all to be told', async () => {
+      // A late answer to CL.THROTTLE reports less, and does not say so.
+      await until('all to be told, and charged once', async () => {
         used = await this.used(key);
-        return used >= admitted - loses(key);
+        return used >= admitted - loses(key) && used <= admitted + doubtful;
       }).catch((error) => assert.fail(`${error.message}: ${text()}`));
-      assert.ok(used <= admitted + doubtful, `charged twice: ${text()}`);
     }
   }
 
