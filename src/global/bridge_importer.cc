@@ -173,19 +173,29 @@ void BridgeImporter::renew_lease(Instant now) {
   if (now.mono < renewal_.next) return;
   renewal_.cancel();
   renewal_.next = now.mono + kRenewEvery;
+  round_.renewed = true;
   const MonoTime began = now.mono;
   store_->acquire(identity_.holder, kLease,
                   renewal_.call_origin<BridgeGrant>(
                       began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return;
-                        clock_.note_store(grant->now, began, when.mono);
-                        granted_until_ = grant->ours ? began + kLease : MonoTime{};
-                        const auto saved = decode_state(grant->state);
-                        if ((saved ? saved->id : 0) == seen_id_) return;
+                        note_renewal(began, when, *grant);
+                        if (has_seen(*grant)) return;
                         // The origin lost its data, and with them rows that the round applied.
                         round_task_.cancel();
                         end_round(when, true);
                       }));
+}
+
+void BridgeImporter::note_renewal(MonoTime began, Instant now, const BridgeGrant& grant) {
+  clock_.note_store(grant.now, began, now.mono);
+  granted_until_ = grant.ours ? began + kLease : MonoTime{};
+}
+
+// Whether the origin has the state that was read last.
+bool BridgeImporter::has_seen(const BridgeGrant& grant) const {
+  const auto saved = decode_state(grant.state);
+  return (saved ? saved->id : 0) == seen_id_;
 }
 
 void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
@@ -376,6 +386,27 @@ void BridgeImporter::finish_round(Instant now) {
   regions_.own = own_;
   stats_.imported_at = round_.began;
   notify_(now, round_.changes.take());
+  if (round_.renewed) return check_state(now);
+  save_round(now);
+}
+
+// The replies to the renewals may be lost or late. This is the last one before the save.
+void BridgeImporter::check_state(Instant now) {
+  renewal_.cancel();
+  renewal_.next = now.mono + PeriodicTask::kOriginDeadline;
+  const MonoTime began = now.mono;
+  store_->acquire(identity_.holder, kLease,
+                  round_task_.call_origin<BridgeGrant>(
+                      began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
+                        renewal_.next = when.mono + kRenewEvery;
+                        if (!grant) return end_round(when, true);
+                        note_renewal(began, when, *grant);
+                        if (!grant->ours || !has_seen(*grant)) return end_round(when, true);
+                        save_round(when);
+                      }));
+}
+
+void BridgeImporter::save_round(Instant now) {
   store_->save(
       identity_.holder, encode(round_.state),
       round_task_.call_origin<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {

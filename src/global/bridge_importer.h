@@ -6,6 +6,10 @@
 // so that the next bridge repeats what this one may not have finished. Rows merge, so repeating
 // does no harm.
 //
+// An origin that loses its data within a round loses rows of the round, and with them the lease, so
+// that the positions are not saved. But a renewal takes the lease again. So a round that renewed it
+// first asks whether the origin still has the state from which the round began.
+//
 // A region is read whole when its feed cannot be followed: at the start, in another epoch, and when
 // a batch is missing. Each page says up to which batch its rows are complete; a lagging replica may
 // have answered. The feed is followed from the earliest of these batches.
@@ -166,6 +170,7 @@ class BridgeImporter {
     bool complete = false;  // afterwards all rows are at the origin
     bool follows_eviction = false;
     bool more = false;
+    bool renewed = false;  // the lease, since it began
     MonoTime began{};
     FeedPosition own{};  // the last batch of our own feed when the feeds were requested
   };
@@ -175,6 +180,8 @@ class BridgeImporter {
 
   void acquire(Instant now);
   void renew_lease(Instant now);
+  void note_renewal(MonoTime began, Instant now, const BridgeGrant& grant);
+  [[nodiscard]] bool has_seen(const BridgeGrant& grant) const;
   void on_grant(Instant now, const BridgeGrant& grant);
   void read_feeds(Instant now);
   void on_feeds(Instant now, const FeedChanges& feeds);
@@ -188,6 +195,8 @@ class BridgeImporter {
   void record_own_rows(Instant now);
   void apply_round(Instant now);
   void finish_round(Instant now);
+  void check_state(Instant now);
+  void save_round(Instant now);
   void end_round(Instant now, bool failed);
   void plan_full_reads(Instant now, const FeedChanges& feeds);
   void keep_or_renew(Instant now, const std::optional<BridgeState>& saved, uint64_t evicted);

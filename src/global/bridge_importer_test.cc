@@ -245,6 +245,33 @@ TEST_F(BridgeImporterTest, ReadsAllRegionsAfterTheStoreLostEverything) {
   EXPECT_TRUE(process->regions.complete);
 }
 
+// Regression: a renewal took the lease again. Its reply was lost, and the positions were saved.
+TEST_F(BridgeImporterTest, SavesNoPositionsIfTheStoreLostEverythingWithinTheRound) {
+  publish_for("north", "a", 10);
+  const auto process = make_process("one");
+  Calls& calls = process->calls;
+  pass(Millis(500), {process.get()});
+  publish_for("north", "a", 20);
+  // The origin has the row, but the reply does not come yet.
+  calls.fault = CallFault::kLate;
+  for (int i = 0; i < 20 && !calls.late; ++i) {
+    calls.faulty = calls.made + 2;
+    pass(Millis(10), {process.get()});
+  }
+  ASSERT_EQ(at_origin("north", "a"), 20U);
+  origin_->clear();
+  calls.fault = CallFault::kNoReply;
+  for (int i = 0; i < 40; ++i) {
+    calls.faulty = calls.made;
+    pass(Millis(10), {process.get()});
+  }
+  calls.faulty = ~uint64_t{0};
+  calls.wake();
+  pass(Millis(500), {process.get()});
+  EXPECT_EQ(at_origin("north", "a"), 20U);
+  EXPECT_TRUE(process->regions.complete);
+}
+
 // After a failover of a part of the store, the saved state may be newer than the counts.
 
 TEST_F(BridgeImporterTest, ReadsAllRegionsOnceAfterPositionsWereDiscarded) {
