@@ -102,8 +102,7 @@ void World::inject_ledger_fault() {
   if (ledger_connectivity_ != Connectivity::kUp) return;
   const Millis lasts(random_.between(300, 4000));
   int64_t what = random_.between(0, 7);
-  // A failover sets the clock, too.
-  if (what == 5 && options_.ledger_trouble) what = 4;
+  if (what <= 5 && options_.fails_over_often) what = 4;
   const WorldFault kind = what <= 3   ? WorldFault::kLedgerOutages
                           : what <= 5 ? WorldFault::kLedgerFailovers
                           : what == 6 ? WorldFault::kFeedGaps

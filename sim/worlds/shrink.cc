@@ -56,8 +56,8 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
        {&WorldOptions::small_row_budget, &WorldOptions::tenants, &WorldOptions::kills_after_ack,
         &WorldOptions::kills_bridges, &WorldOptions::feed_gaps, &WorldOptions::bursts,
         &WorldOptions::all_algorithms, &WorldOptions::changes_settings, &WorldOptions::steps_back,
-        &WorldOptions::ledger_trouble, &WorldOptions::pauses_bridges,
-        &WorldOptions::limits_differ}) {
+        &WorldOptions::ledger_trouble, &WorldOptions::fails_over_often,
+        &WorldOptions::pauses_bridges, &WorldOptions::limits_differ}) {
     if (options.*field) add([field](WorldOptions& each) { each.*field = false; });
   }
   if (options.visitors > 0) add([](WorldOptions& each) { each.visitors = 0; });

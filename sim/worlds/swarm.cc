@@ -43,6 +43,14 @@ void draw_more(Random& random, WorldOptions& options) {
   options.pauses_bridges = random.one_in(3);
 }
 
+// The same for the mechanisms that still were the rarest.
+void draw_most(Random& random, WorldOptions& options) {
+  if (options.table == TableSize::kSmall) options.all_algorithms = true;
+  if (options.faults == FaultMode::kNone) return;
+  if (random.one_in(4)) options.ledger_trouble = true;
+  options.fails_over_often = random.one_in(3);
+}
+
 }  // namespace
 
 WorldOptions world_of(uint64_t seed) {
@@ -67,6 +75,7 @@ WorldOptions world_of(uint64_t seed) {
   draw_pressure(random, options);
   options.bursts = random.one_in(3);
   if (wide) draw_more(random, options);
+  if (seed >= kFirstWidestSeed) draw_most(random, options);
   return options;
 }
 

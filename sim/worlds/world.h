@@ -68,7 +68,8 @@ struct WorldOptions {
   int without_origin = 0;         // regions, the last ones: one process each, which has no origin
   ClockFault clock = ClockFault::kNone;
   bool steps_back = false;        // one clock is often set back over the start of a window
-  bool ledger_trouble = false;    // the ledger often fails over, rejects rows and cuts imports
+  bool ledger_trouble = false;    // the ledger often rejects rows and cuts imports
+  bool fails_over_often = false;  // the ledger
   bool pauses_bridges = false;    // bridges often do not run for a while
   bool all_algorithms = false;    // also tuples of algorithms that each process counts by itself
   bool changes_settings = false;  // clients whose algorithm and duration change

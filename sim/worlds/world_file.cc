@@ -116,6 +116,7 @@ const std::vector<Setting>& settings() {
       choice<ClockFault, 3>("clock", &WorldOptions::clock, {"none", "hours", "jumps"}),
       yes_or_no("steps_back", &WorldOptions::steps_back),
       yes_or_no("ledger_trouble", &WorldOptions::ledger_trouble),
+      yes_or_no("fails_over_often", &WorldOptions::fails_over_often),
       yes_or_no("pauses_bridges", &WorldOptions::pauses_bridges),
       yes_or_no("all_algorithms", &WorldOptions::all_algorithms),
       yes_or_no("changes_settings", &WorldOptions::changes_settings),

@@ -28,6 +28,7 @@ TEST(WorldFile, ReadsWhatItWrote) {
                              .clock = ClockFault::kJumps,
                              .steps_back = true,
                              .ledger_trouble = true,
+                             .fails_over_often = true,
                              .pauses_bridges = true,
                              .all_algorithms = true,
                              .changes_settings = true,
