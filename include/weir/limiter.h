@@ -101,10 +101,9 @@ class WEIR_EXPORT Limiter {
   // --- wait for the origin ---
   //
   // If the origin must be asked, these block the calling thread until it answers, at most for
-  // Options::read_deadline; a request that needs several answers, for as long for each
-  // (docs/origin.md). After the deadline they decide on the counts in memory, and the verdict's
-  // basis is kDegraded. Do not call them on the thread of an event loop, nor on a thread that
-  // delivers replies of the origin.
+  // Options::read_deadline, however many answers a request needs (docs/origin.md). After the
+  // deadline they decide on the counts in memory, and the verdict's basis is kDegraded. Do not call
+  // them on the thread of an event loop, nor on a thread that delivers replies of the origin.
   //
   // `now` is a reading of the limiter's clock, for callers that have one already.
   Result<Verdict> check(const Request& request);

@@ -49,8 +49,8 @@ struct Options {
   // so itself. Default: kConverge.
   Consistency consistency = Consistency::kConverge;
 
-  // How long a request waits for an answer of the origin before it is decided on the counts in
-  // memory. A request that needs several answers in turn waits as long for each (docs/origin.md).
+  // How long a request waits for the origin before it is decided on the counts in memory, however
+  // many answers it needs (docs/origin.md).
   // Default 300 ms, 1 ms to 10 s. Shorter: more degraded verdicts while the origin is slow.
   // Longer: callers wait longer while it is down.
   Millis read_deadline{300};

@@ -17,6 +17,7 @@ std::vector<std::unique_ptr<RegionChecker>> all_region_checkers() {
   all.push_back(make_agreement());
   all.push_back(make_local_algorithms());
   all.push_back(make_changed_settings());
+  all.push_back(make_answered_in_time());
   return all;
 }
 

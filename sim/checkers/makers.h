@@ -22,6 +22,7 @@ std::unique_ptr<RegionChecker> make_conservation();
 std::unique_ptr<RegionChecker> make_agreement();
 std::unique_ptr<RegionChecker> make_local_algorithms();
 std::unique_ptr<RegionChecker> make_changed_settings();
+std::unique_ptr<RegionChecker> make_answered_in_time();
 
 std::unique_ptr<GlobalChecker> make_global_bound();
 std::unique_ptr<GlobalChecker> make_global_burst_bound();

@@ -195,6 +195,13 @@ void Monitor::after_answer(const Node& node, const RequestRecord& record,
   });
 }
 
+void Monitor::after_wait(const Node& node, MonoTime began) {
+  const FinishedWait wait{.node = node.index, .began = began, .ended = node.clock.now().mono};
+  check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
+    return checker.after_wait(seen, wait);
+  });
+}
+
 void Monitor::after_changes(int region, const ChangedUse& use) {
   check(region, [&](RegionChecker& checker, const RegionView& seen) {
     return checker.after_changes(seen, use);
@@ -260,6 +267,7 @@ void Monitor::refresh_views() {
     seen.now = node.clock.now();
     seen.latest = node.clock.latest();
     seen.last_replay = node.last_replay;
+    seen.paused_until = node.paused_until;
     seen.in_flight = node.in_flight;
     seen.reachable = is_reachable(node, now);
     // A reply charges requests that are answered a little later.
@@ -287,6 +295,7 @@ RegionView Monitor::view(int index) const {
           .now = timeline_.now(),
           .guarantees = guarantees,
           .calm_since = conditions.calm_since,
+          .jumped_at = conditions.jumped_at,
           .has_ledger = ledger_ != nullptr};
 }
 

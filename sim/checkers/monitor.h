@@ -72,6 +72,8 @@ class Monitor {
   // To be called for each of them, after record().
   void after_answer(const Node& node, const RequestRecord& record,
                     const std::vector<RequestRecord>& together);
+  // A call of this node ends now.
+  void after_wait(const Node& node, MonoTime began);
   // A client has used all its settings. Its requests have no record.
   void after_changes(int region, const ChangedUse& use);
   // After each event of the timeline.

@@ -27,9 +27,10 @@ struct NodeView {
   std::vector<decide::CellView> cells;
   std::map<uint64_t, MonoTime> created;  // when each generation of these was first seen
   WorkReport last_replay{};
-  int in_flight = 0;      // requests that wait for the origin
-  bool reachable = true;  // if not, it knows that the origin refuses calls, or it is paused
-  bool touched = true;    // by the last event; if not, its cells are unchanged
+  MonoTime paused_until{};  // at the last pause
+  int in_flight = 0;        // requests that wait for the origin
+  bool reachable = true;    // if not, it knows that the origin refuses calls, or it is paused
+  bool touched = true;      // by the last event; if not, its cells are unchanged
   // As the publish rule sees them; as of the last audit.
   std::vector<global::SharedCell> shared;
   std::vector<global::SharedCell> unrecorded;  // the same of tuples that no record names
@@ -84,6 +85,13 @@ struct ReceivedRead {
   const Result<std::vector<CellTotals>>& totals;
 };
 
+// A call that waited for the origin or was decided at once.
+struct FinishedWait {
+  int node = 0;
+  MonoTime began{};
+  MonoTime ended{};
+};
+
 // The settings and bounds that hold in the whole simulation.
 struct Guarantees {
   Millis max_freshness{0};
@@ -102,6 +110,7 @@ struct RegionView {
   Instant now{};
   Guarantees guarantees{};
   std::optional<MonoTime> calm_since{};  // no fault has any effect from then on
+  std::optional<MonoTime> jumped_at{};   // the last jump of all clocks
   bool has_ledger = false;  // through which a region may read the counts of its ended processes
 };
 
@@ -129,6 +138,7 @@ class RegionChecker {
   virtual Violation after_sent(const RegionView&, const SentReplay&) { return {}; }
   virtual Violation after_received(const RegionView&, const ReceivedReplay&) { return {}; }
   virtual Violation after_received(const RegionView&, const ReceivedRead&) { return {}; }
+  virtual Violation after_wait(const RegionView&, const FinishedWait&) { return {}; }
   virtual Violation after_reconnect(const RegionView&, int /*life*/) { return {}; }
   virtual Violation at_end(const RegionView&) { return {}; }
 };

@@ -136,8 +136,10 @@ void World::send_by_settings(Node& node, const std::shared_ptr<ChangingClient>& 
   ++node.in_flight;
   node.touched = true;
   ++client->waiting;
-  const auto answered = [&node, client, executor = node.executor](bool admitted, bool degraded) {
+  const auto answered = [this, &node, client, executor = node.executor,
+                         began = node.clock.now().mono](bool admitted, bool degraded) {
     if (!executor->alive()) return;
+    monitor_.after_wait(node, began);
     --node.in_flight;
     --client->waiting;
     client->admitted += admitted ? 1 : 0;

@@ -154,6 +154,10 @@ const std::vector<Mutant>& mutants() {
                                "the global burst bound", 3)),
       in_memory(of_exact_state(Mutation::kForeignChargedAgain, "ForeignChargedAgainInMemory",
                                "the global burst bound", 3)),
+      {.mutation = Mutation::kDeadlinePerAnswer,
+       .name = "DeadlinePerAnswer",
+       .found_by = {"answered in time"},
+       .all_algorithms = true},
       // The effects of the bugs on the bounds.
       alone("the regional bound", {.mutation = Mutation::kFreshByFailedRead},
             "FreshByFailedReadByTheBoundAlone"),

@@ -186,6 +186,7 @@ void World::send_batch(Node& node) {
 void World::complete(Node& node, std::vector<RequestRecord> records, const std::string& what) {
   --node.in_flight;
   monitor_.record(node, records);
+  monitor_.after_wait(node, records.front().requested_at.mono);
   for (const RequestRecord& record : records) {
     const Verdict& verdict = record.verdict;
     ++(verdict.admitted() ? report_.admitted : report_.denied);

@@ -54,6 +54,7 @@ enum class Mutation : uint8_t {
   kReplayLowersGrant,          // a replay sends less than a step was granted
   kLateAsLocal,                // a late answer is decided as if the origin were lost
   kLateForgetsOwnLast,         // the bound of a late answer ignores the own last window
+  kDeadlinePerAnswer,          // a request waits for each answer as long as for the first
   // Tuples whose whole state the origin keeps.
   kToldChargedAgain,     // what a process told before is charged with every call
   kLateChargeClipped,    // what is told late is charged only as far as it fits

@@ -71,7 +71,7 @@ struct Engine::BatchCall {
   };
   std::vector<RequestContext> contexts;
   std::vector<Basis> bases;
-  Executor* home = nullptr;
+  regional::Caller caller;
   BatchHandler done;
   std::vector<size_t> reads;                                 // items to read
   bool denied = false;                                       // by what this process knows
@@ -84,10 +84,10 @@ struct Engine::BatchCall {
   bool refused = false;  // so nothing may be charged any more
 };
 
-bool Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
-                             BatchHandler done) {
+bool Engine::check_all_async(Instant now, std::span<const Request> requests,
+                             const regional::Caller& caller, BatchHandler done) {
   if (names_past(requests)) [[unlikely]]
-    return check_all_async_after_change(now, requests, home, std::move(done));
+    return check_all_async_after_change(now, requests, caller, std::move(done));
   auto valid = contexts_of(now, requests);
   if (!valid) {
     done(valid.error());
@@ -95,7 +95,7 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   }
   auto call = std::make_shared<BatchCall>();
   call->contexts = std::move(valid.value());
-  call->home = &home;
+  call->caller = caller;
   call->done = std::move(done);
   std::vector<regional::ReadRequest> reads;
   for (size_t i = 0; i < call->contexts.size(); ++i) {
@@ -141,13 +141,14 @@ bool Engine::read_then_ask(Instant now, const std::shared_ptr<BatchCall>& call,
   }
   if (reads.empty()) return call->asks.empty() ? finish_batch(now, call) : ask_all(now, call);
   refresh_->read(
-      now, reads, *call->home,
-      [self = shared_from_this(), now, call](const std::vector<regional::ReadResult>& results) {
+      now, reads, call->caller,
+      [self = shared_from_this(), call](const std::vector<regional::ReadResult>& results) {
         for (size_t i = 0; i < results.size(); ++i) {
           const size_t item = call->reads[i];
           call->bases[item] = self->basis_after_read(results[i], call->contexts[item]);
         }
-        (void)(call->asks.empty() ? self->finish_batch(now, call) : self->ask_all(now, call));
+        const Instant then = self->state_.tuples->clock.now();
+        (void)(call->asks.empty() ? self->finish_batch(then, call) : self->ask_all(then, call));
       });
   return false;
 }
@@ -206,7 +207,7 @@ bool Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
     peeks->back().ask.cost = 0;
     requests.push_back({.key = &call->contexts[item].key, .query = &peeks->back()});
   }
-  ask(now, requests, peeks, *call->home,
+  ask(now, requests, peeks, call->caller,
       [self = shared_from_this(), call,
        kept = std::move(kept)](const std::vector<regional::StepResult>& results) {
         for (size_t i = 0; i < results.size(); ++i) {
@@ -317,7 +318,7 @@ void Engine::charge_next(Instant now, const std::shared_ptr<BatchCall>& call) {
   for (const size_t item : items) {
     requests.push_back({.key = &call->contexts[item].key, .query = &call->contexts[item].query});
   }
-  ask(now, std::move(requests), call, *call->home,
+  ask(now, std::move(requests), call, call->caller,
       [self = shared_from_this(), call,
        items = std::move(items)](const std::vector<regional::StepResult>& results) {
         for (size_t i = 0; i < results.size(); ++i) {

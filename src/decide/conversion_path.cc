@@ -66,7 +66,7 @@ Engine::Sources Engine::sources_of(Instant now,
   return sources;
 }
 
-void Engine::renew(Instant now, const Sources& sources, Executor& home,
+void Engine::renew(Instant now, const Sources& sources, const regional::Caller& caller,
                    UniqueFunction<void(bool)> done) {
   struct Call {
     base::Atomic<int> parts{0};  // whoever of the two ends last calls the handler
@@ -90,7 +90,7 @@ void Engine::renew(Instant now, const Sources& sources, Executor& home,
                        .duration = key.header().duration(),
                        .requirement = regional::ReadRequirement::kStale});
     }
-    refresh_->read(now, reads, home,
+    refresh_->read(now, reads, caller,
                    [call](const auto& all) { call->end_part(regional::all_answered(all)); });
   }
   if (!sources.kept.empty()) {
@@ -98,7 +98,7 @@ void Engine::renew(Instant now, const Sources& sources, Executor& home,
     for (size_t i = 0; i < sources.kept.size(); ++i) {
       peeks.push_back({.key = &sources.kept[i], .query = &sources.peeks[i]});
     }
-    steps_->ask(now, peeks, home,
+    steps_->ask(now, peeks, caller,
                 [call](const auto& all) { call->end_part(regional::all_answered(all)); });
   }
 }
@@ -122,20 +122,20 @@ void Engine::convert_windows(const std::vector<regional::StepRequest>& requests)
 }
 
 void Engine::ask(Instant now, std::vector<regional::StepRequest> requests,
-                 std::shared_ptr<void> keys, Executor& home,
-                 UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
+                 std::shared_ptr<void> keys, const regional::Caller& caller,
+                 regional::StepHandler done) {
   const Sources sources = sources_of(now, requests);
   if (sources.empty()) {
     if (sources.open) convert_windows(requests);
-    return ask_after_usage(now, std::move(requests), std::move(keys), home, std::move(done));
+    return ask_after_usage(now, std::move(requests), std::move(keys), caller, std::move(done));
   }
-  renew(now, sources, home,
-        [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys), &home,
+  renew(now, sources, caller,
+        [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys), caller,
          done = std::move(done)](bool answered) mutable {
           self->convert_windows(requests);
           if (!answered) done = regional::as_approximate(std::move(done));
           self->ask_after_usage(self->state_.tuples->clock.now(), std::move(requests),
-                                std::move(keys), home, std::move(done));
+                                std::move(keys), caller, std::move(done));
         });
 }
 

@@ -330,8 +330,9 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
   const auto end_part = [](Call& of) {
     if (of.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) of.done();
   };
+  const regional::Caller caller = caller_of(now, home);
   for (const size_t i : changed) {
-    check_async(now, requests[i], home,
+    check_async(now, requests[i], caller,
                 [call, verdicts, i, end_part, &home](Result<Verdict> verdict) {
                   verdicts[i] = std::move(verdict);
                   // Posted: this may have been called at once.
@@ -339,7 +340,7 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                 });
   }
   if (!reads.empty()) {
-    refresh_->read(now, reads, home,
+    refresh_->read(now, reads, caller,
                    [self = shared_from_this(), call, verdicts,
                     end_part](const std::vector<regional::ReadResult>& results) {
                      const regional::ReadResult* result = results.data();
@@ -352,7 +353,7 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                    });
   }
   if (!asks.empty()) {
-    ask(now, std::move(asks), call, home,
+    ask(now, std::move(asks), call, caller,
         [self = shared_from_this(), call, verdicts,
          end_part](const std::vector<regional::StepResult>& results) {
           const regional::StepResult* result = results.data();

@@ -65,9 +65,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                       Task&& done);
   Result<BatchVerdict> check_all(Instant now, std::span<const Request> requests);
   // True: `done` was called before the return.
-  bool check_async(Instant now, const Request& request, Executor& home, VerdictHandler done);
+  bool check_async(Instant now, const Request& request, Executor& home, VerdictHandler done) {
+    return check_async(now, request, caller_of(now, home), std::move(done));
+  }
   bool check_all_async(Instant now, std::span<const Request> requests, Executor& home,
-                       BatchHandler done);
+                       BatchHandler done) {
+    return check_all_async(now, requests, caller_of(now, home), std::move(done));
+  }
 
   Result<bool> reset(Instant now, const Request& request);
   [[nodiscard]] bool may_wait() const { return state_.tuples->has_origin(); }
@@ -105,6 +109,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] bool check_found(memory::Slot& slot, Instant now, const Request& request,
                                  Verdict& verdict);
   void check_slow(Instant now, const Request& request, Result<Verdict>& result);
+  // All that a call waits for shares its deadline.
+  [[nodiscard]] regional::Caller caller_of(Instant now, Executor& home) const {
+    return {.home = &home, .deadline = now.mono + state_.region->read_deadline};
+  }
+  bool check_async(Instant now, const Request& request, const regional::Caller& caller,
+                   VerdictHandler done);
+  bool check_all_async(Instant now, std::span<const Request> requests,
+                       const regional::Caller& caller, BatchHandler done);
   // Whether the caller can wait for the origin. If not, requests are relaxed.
   enum class Waiting : uint8_t { kPossible, kImpossible };
   template <memory::Scope kScope, typename Slow>
@@ -143,26 +155,27 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Asks the origin. First renews what is known of the tuples whose usage an open tuple has taken
   // over (memory/conversion.h), and tells the origin. `keys`: owns what the requests point to.
   void ask(Instant now, std::vector<regional::StepRequest> requests, std::shared_ptr<void> keys,
-           Executor& home, UniqueFunction<void(const std::vector<regional::StepResult>&)> done);
+           const regional::Caller& caller, regional::StepHandler done);
   struct Sources;
   [[nodiscard]] Sources sources_of(Instant now,
                                    const std::vector<regional::StepRequest>& requests) const;
   // Calls the handler with whether all was answered.
-  void renew(Instant now, const Sources& sources, Executor& home, UniqueFunction<void(bool)> done);
+  void renew(Instant now, const Sources& sources, const regional::Caller& caller,
+             UniqueFunction<void(bool)> done);
   void convert_windows(const std::vector<regional::StepRequest>& requests) const;
   // Asks the origin; of tuples whose state it keeps, first reads what the other regions have
   // admitted, if that is not known.
   void ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
-                       std::shared_ptr<void> keys, Executor& home,
-                       UniqueFunction<void(const std::vector<regional::StepResult>&)> done);
+                       std::shared_ptr<void> keys, const regional::Caller& caller,
+                       regional::StepHandler done);
   // Requests whose duration was changed: takeover_path.cc.
   [[nodiscard]] bool must_take_over(Instant now, const Request& request) const;
   Result<Verdict> check_after_change(Instant now, const Request& request);
-  bool check_async_after_change(Instant now, const Request& request, Executor& home,
+  bool check_async_after_change(Instant now, const Request& request, const regional::Caller& caller,
                                 VerdictHandler done);
   Result<BatchVerdict> check_all_after_change(Instant now, std::span<const Request> requests);
-  bool check_all_async_after_change(Instant now, std::span<const Request> requests, Executor& home,
-                                    BatchHandler done);
+  bool check_all_async_after_change(Instant now, std::span<const Request> requests,
+                                    const regional::Caller& caller, BatchHandler done);
   struct Takeover;
   using TakeoverPtr = std::shared_ptr<Takeover>;
   struct Units {
@@ -180,13 +193,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
     bool complete = true;  // false: the origin did not answer in time
   };
   // Calls the handler with what the request takes over. True: it was called before the return.
-  bool take_over(Instant now, const Request& request, Executor& home,
+  bool take_over(Instant now, const Request& request, const regional::Caller& caller,
                  UniqueFunction<void(Taken)> done);
   void report_taken(const Request& request, Instant now, Taken taken, Verdict& verdict);
   void sum_up(const TakeoverPtr& call);
   void raise_window(const TakeoverPtr& call);
   void raise_exact(const TakeoverPtr& call);
   void end_takeover(Takeover& call, bool told);
+  void mark_taken_over(const Takeover& call);
   [[nodiscard]] bool counts_for_regions() const {
     return is_region_ || (has_exact_store_ && sync_ != nullptr);
   }

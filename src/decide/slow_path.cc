@@ -41,9 +41,10 @@ using telemetry::Stat;
   decide_unread(context, read_requirement(context, Waiting::kImpossible), result.value());
 }
 
-bool Engine::check_async(Instant now, const Request& request, Executor& home, VerdictHandler done) {
+bool Engine::check_async(Instant now, const Request& request, const regional::Caller& caller,
+                         VerdictHandler done) {
   if (request.past != nullptr) [[unlikely]]
-    return check_async_after_change(now, request, home, std::move(done));
+    return check_async_after_change(now, request, caller, std::move(done));
   if (auto error = validate(request)) {
     done(std::move(*error));
     return true;
@@ -59,7 +60,7 @@ bool Engine::check_async(Instant now, const Request& request, Executor& home, Ve
     refresh_->read(
         now,
         {{.key = &context->key, .duration = context->query.duration, .requirement = requirement}},
-        home,
+        caller,
         [self = shared_from_this(), context,
          done = std::move(done)](const std::vector<regional::ReadResult>& results) {
           Verdict read_verdict;
@@ -69,7 +70,7 @@ bool Engine::check_async(Instant now, const Request& request, Executor& home, Ve
         });
     return false;
   }
-  ask(now, {{.key = &context->key, .query = &context->query}}, context, home,
+  ask(now, {{.key = &context->key, .query = &context->query}}, context, caller,
       [self = shared_from_this(), context,
        done = std::move(done)](const std::vector<regional::StepResult>& results) {
         Verdict step_verdict;

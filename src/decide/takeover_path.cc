@@ -23,6 +23,7 @@
 #include "decide/engine.h"
 #include "decide/validate.h"
 #include "memory/conversion.h"
+#include "memory/exact_use.h"
 #include "memory/lifecycle.h"
 #include "memory/tuple_meta.h"
 #include "memory/window_cells.h"
@@ -130,22 +131,29 @@ struct OwnedRequest {
   Request plain;
 };
 
-// Calls `done` on `home` with an answer, or with none at the deadline.
+// Calls `done` on the caller's executor with an answer, or with none at the deadline. Then it calls
+// `late` with an answer that comes after all, on the thread that delivers it.
 template <typename Value>
-std::function<void(Result<Value>)> answer_by(MonoTime deadline, Executor& home,
-                                             UniqueFunction<void(const Value*)> done) {
+std::function<void(Result<Value>)> answer_to(
+    const regional::Caller& caller, UniqueFunction<void(const Value*)> done,
+    UniqueFunction<void(const Value&)> late = [](const Value&) {}) {
   struct Waiter {
     base::Atomic<bool> ended{false};
     UniqueFunction<void(const Value*)> done;
+    UniqueFunction<void(const Value&)> late;
   };
   const auto waiter = std::make_shared<Waiter>();
   waiter->done = std::move(done);
-  home.post_at(deadline, [waiter] {
+  waiter->late = std::move(late);
+  caller.home->post_at(caller.deadline, [waiter] {
     if (!waiter->ended.exchange(true)) waiter->done(nullptr);
   });
-  return [waiter, &home](Result<Value> answer) {
-    if (waiter->ended.exchange(true)) return;
-    home.post(
+  return [waiter, home = caller.home](Result<Value> answer) {
+    if (waiter->ended.exchange(true)) {
+      if (answer) waiter->late(answer.value());
+      return;
+    }
+    home->post(
         [waiter, answer = std::move(answer)] { waiter->done(answer ? &answer.value() : nullptr); });
   };
 }
@@ -173,7 +181,7 @@ struct Engine::Takeover {
   PastDurations past;
   int64_t number = 0;
   bool asks = false;  // the origin keeps the state of the request
-  Executor* home = nullptr;
+  regional::Caller caller;
   UniqueFunction<void(Taken)> done;
   base::Atomic<int> parts{0};  // whichever of the reads and peeks ends last goes on
   std::vector<TupleKey> windows;
@@ -339,14 +347,14 @@ Result<Verdict> Engine::check_after_change(Instant now, const Request& request) 
   return result;
 }
 
-bool Engine::check_async_after_change(Instant now, const Request& request, Executor& home,
-                                      VerdictHandler done) {
+bool Engine::check_async_after_change(Instant now, const Request& request,
+                                      const regional::Caller& caller, VerdictHandler done) {
   if (auto error = validate(request)) {
     done(std::move(*error));
     return true;
   }
   if (!must_take_over(now, request)) {
-    return check_async(now, without_past(request), home, std::move(done));
+    return check_async(now, without_past(request), caller, std::move(done));
   }
   struct Call {
     Call(const Request& request, VerdictHandler handler)
@@ -357,11 +365,11 @@ bool Engine::check_async_after_change(Instant now, const Request& request, Execu
   };
   const auto call = std::make_shared<Call>(request, std::move(done));
   const bool at_once =
-      take_over(now, request, home, [self = shared_from_this(), call, &home](Taken taken) {
+      take_over(now, request, caller, [self = shared_from_this(), call, caller](Taken taken) {
         const Request plain = call->owned.request();
         const Instant then = self->state_.tuples->clock.now();
         call->decided = self->check_async(
-            then, plain, home, [self, call, taken, then](Result<Verdict> verdict) {
+            then, plain, caller, [self, call, taken, then](Result<Verdict> verdict) {
               if (verdict) self->report_taken(call->owned.plain, then, taken, *verdict);
               call->done(std::move(verdict));
             });
@@ -387,7 +395,7 @@ Result<BatchVerdict> Engine::check_all_after_change(Instant now,
 }
 
 bool Engine::check_all_async_after_change(Instant now, std::span<const Request> requests,
-                                          Executor& home, BatchHandler done) {
+                                          const regional::Caller& caller, BatchHandler done) {
   if (const auto contexts = contexts_of(now, requests); !contexts) {
     done(contexts.error());
     return true;
@@ -407,13 +415,13 @@ bool Engine::check_all_async_after_change(Instant now, std::span<const Request> 
     if (requests[i].past != nullptr && must_take_over(now, requests[i])) takes.push_back(i);
   }
   call->parts.store(1 + static_cast<int>(takes.size()), std::memory_order_relaxed);
-  const auto end_part = [self = shared_from_this(), call, &home] {
+  const auto end_part = [self = shared_from_this(), call, caller] {
     if (call->parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
     std::vector<Request> plain;
     for (const OwnedRequest& each : call->owned) plain.push_back(each.request());
     const Instant then = self->state_.tuples->clock.now();
     return self->check_all_async(
-        then, plain, home, [self, call, then](Result<BatchVerdict> result) {
+        then, plain, caller, [self, call, then](Result<BatchVerdict> result) {
           for (size_t i = 0; result && i < call->owned.size(); ++i) {
             self->report_taken(call->owned[i].plain, then, call->taken[i], result->items[i]);
           }
@@ -421,7 +429,7 @@ bool Engine::check_all_async_after_change(Instant now, std::span<const Request> 
         });
   };
   for (const size_t i : takes) {
-    (void)take_over(now, requests[i], home, [call, i, end_part](Taken taken) {
+    (void)take_over(now, requests[i], caller, [call, i, end_part](Taken taken) {
       call->taken[i] = taken;
       (void)end_part();
     });
@@ -429,7 +437,7 @@ bool Engine::check_all_async_after_change(Instant now, std::span<const Request> 
   return end_part();
 }
 
-bool Engine::take_over(Instant now, const Request& request, Executor& home,
+bool Engine::take_over(Instant now, const Request& request, const regional::Caller& caller,
                        UniqueFunction<void(Taken)> done) {
   const regional::RegionState& region = *state_.region;
   if (!region.origin || region.origin->reach() != Reach::kPrompt) {
@@ -440,7 +448,7 @@ bool Engine::take_over(Instant now, const Request& request, Executor& home,
   call->context = RequestContext(now, request, state_.tuples->hash);
   call->past = *request.past;
   call->number = number_of(call->past, call->context.query, now.wall);
-  call->home = &home;
+  call->caller = caller;
   call->done = std::move(done);
   const memory::Query& query = call->context.query;
   const bool is_window = call->context.cell_class() == CellClass::kWindow;
@@ -489,16 +497,17 @@ bool Engine::take_over(Instant now, const Request& request, Executor& home,
                      .duration = key.header().duration(),
                      .requirement = regional::ReadRequirement::kStale});
   }
-  refresh_->read(now, reads, home, [call, end_part](const std::vector<regional::ReadResult>& all) {
-    call->reads = all;
-    end_part();
-  });
+  refresh_->read(now, reads, caller,
+                 [call, end_part](const std::vector<regional::ReadResult>& all) {
+                   call->reads = all;
+                   end_part();
+                 });
   if (call->kept.empty()) return false;
   std::vector<regional::StepRequest> peeks;
   for (size_t i = 0; i < call->kept.size(); ++i) {
     peeks.push_back({.key = &call->kept[i], .query = &call->peeks[i]});
   }
-  steps_->ask(now, peeks, home, [call, end_part](const std::vector<regional::StepResult>& all) {
+  steps_->ask(now, peeks, caller, [call, end_part](const std::vector<regional::StepResult>& all) {
     call->answers = all;
     end_part();
   });
@@ -572,29 +581,44 @@ void Engine::raise_window(const TakeoverPtr& call) {
                       .limit_seen = regions ? context.query.limit : 0,
                       .due = regions ? Due::kRule : Due::kNever,
                       .asks = {}};
-  const Millis deadline = state_.region->read_deadline;
-  const auto on_told = [self = shared_from_this(), call](const std::vector<StepTotals>* told) {
-    self->end_takeover(*call, told != nullptr);
-  };
-  const auto on_read = [self = shared_from_this(), call, step, at, deadline, steps,
-                        on_told](const std::vector<StepTotals>* read) {
-    const RequestContext& asked = call->context;
-    (void)self->raise_to(asked, call->units.region);
-    if (read == nullptr || read->size() != 1) return self->end_takeover(*call, false);
-    const StepTotals& totals = read->front();
-    const bool fixed = asked.query.algorithm == Algorithm::kFixedWindow;
+  using Totals = std::vector<StepTotals>;
+  // What the origin lacks; none: nothing.
+  const auto raise_by = [call, step, at](const Totals& read) -> std::optional<CellStep> {
+    const StepTotals& totals = read.front();
+    const bool fixed = call->context.query.algorithm == Algorithm::kFixedWindow;
     const Count there = algorithms::sliding_estimate(
         at, {.current = totals.current.mine + totals.current.siblings,
              .previous = fixed ? 0 : totals.last.mine + totals.last.siblings});
-    if (there >= call->units.region) return self->end_takeover(*call, true);
+    if (there >= call->units.region) return std::nullopt;
     CellStep raise = step;
     raise.own = totals.current.mine + call->units.region - there;
-    steps->step({raise},
-                answer_by<std::vector<StepTotals>>(self->state_.tuples->clock.now().mono + deadline,
-                                                   *call->home, on_told));
+    return raise;
   };
-  steps->step({step}, answer_by<std::vector<StepTotals>>(context.now.mono + deadline, *call->home,
-                                                         on_read));
+  const auto on_told = [self = shared_from_this(), call](const Totals* told) {
+    self->end_takeover(*call, told != nullptr);
+  };
+  const auto on_told_late = [self = shared_from_this(), call](const Totals&) {
+    self->mark_taken_over(*call);
+  };
+  const auto on_read = [self = shared_from_this(), call, steps, raise_by, on_told,
+                        on_told_late](const Totals* read) {
+    (void)self->raise_to(call->context, call->units.region);
+    if (read == nullptr || read->size() != 1) return self->end_takeover(*call, false);
+    const std::optional<CellStep> raise = raise_by(*read);
+    if (!raise) return self->end_takeover(*call, true);
+    steps->step({*raise}, answer_to<Totals>(call->caller, on_told, on_told_late));
+  };
+  // The next requests need not begin again.
+  const auto on_read_late = [self = shared_from_this(), call, steps, raise_by,
+                             on_told_late](const Totals& read) {
+    if (read.size() != 1) return;
+    const std::optional<CellStep> raise = raise_by(read);
+    if (!raise) return self->mark_taken_over(*call);
+    steps->step({*raise}, [on_told_late](const Result<Totals>& told) {
+      if (told) on_told_late(told.value());
+    });
+  };
+  steps->step({step}, answer_to<Totals>(call->caller, on_read, on_read_late));
 }
 
 void Engine::raise_exact(const TakeoverPtr& call) {
@@ -629,24 +653,33 @@ void Engine::raise_exact(const TakeoverPtr& call) {
     memory::Query peek = call->context.query;
     peek.ask.cost = 0;
     self->steps_->ask(self->state_.tuples->clock.now(),
-                      {{.key = &call->context.key, .query = &peek}}, *call->home,
+                      {{.key = &call->context.key, .query = &peek}}, call->caller,
                       [self, call](const std::vector<regional::StepResult>& results) {
                         using Status = regional::StepResult::Status;
                         self->end_takeover(*call, results[0].status == Status::kDecided);
                       });
   };
+  const auto on_charged_late = [self = shared_from_this(), call](const std::vector<ExactAnswer>&) {
+    self->mark_taken_over(*call);
+    // It learns of it when it next tells the origin, which is soon.
+    const epoch::Guard guard;
+    const Tuple tuple = self->state_.tuples->table.find(call->context.key);
+    if (!tuple) return;
+    memory::ExactUse(tuple).mark_foreign();
+    self->state_.region->mark_untold(tuple);
+  };
   state_.region->origin->exact_store()->decide(
-      {charge}, answer_by<std::vector<ExactAnswer>>(context.now.mono + state_.region->read_deadline,
-                                                    *call->home, on_charged));
+      {charge}, answer_to<std::vector<ExactAnswer>>(call->caller, on_charged, on_charged_late));
 }
 
 // `told`: the origin knows it, too. If not, the next request does it again.
 void Engine::end_takeover(Takeover& call, bool told) {
-  if (told) {
-    takeover_marks_.add(call.context.key,
-                        mark_number(call.number, call.context.query.ask.capacity));
-  }
+  if (told) mark_taken_over(call);
   call.done({.units = call.units.all, .complete = told});
+}
+
+void Engine::mark_taken_over(const Takeover& call) {
+  takeover_marks_.add(call.context.key, mark_number(call.number, call.context.query.ask.capacity));
 }
 
 }  // namespace weir::decide

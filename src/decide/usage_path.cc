@@ -53,8 +53,8 @@ void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
 }
 
 void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
-                             std::shared_ptr<void> keys, Executor& home,
-                             UniqueFunction<void(const std::vector<regional::StepResult>&)> done) {
+                             std::shared_ptr<void> keys, const regional::Caller& caller,
+                             regional::StepHandler done) {
   std::vector<RequestContext> usages;
   std::vector<ReadRequirement> requirements;
   for (const regional::StepRequest& request : requests) {
@@ -69,7 +69,7 @@ void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> req
     usages.push_back(*usage);
     requirements.push_back(requirement);
   }
-  if (usages.empty()) return steps_->ask(now, requests, home, std::move(done));
+  if (usages.empty()) return steps_->ask(now, requests, caller, std::move(done));
   std::vector<regional::ReadRequest> reads;
   for (size_t i = 0; i < usages.size(); ++i) {
     reads.push_back({.key = &usages[i].key,
@@ -79,13 +79,13 @@ void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> req
   // The counts are merged into the usage tuples, where the call finds them. It also asks if they
   // could not be read: the origin then decides without them.
   refresh_->read(
-      now, reads, home,
-      [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys), &home,
+      now, reads, caller,
+      [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys), caller,
        done = std::move(done)](const std::vector<regional::ReadResult>& results) mutable {
         if (!regional::all_answered(results)) {
           done = regional::as_approximate(std::move(done));
         }
-        self->steps_->ask(self->state_.tuples->clock.now(), requests, home, std::move(done));
+        self->steps_->ask(self->state_.tuples->clock.now(), requests, caller, std::move(done));
       });
 }
 

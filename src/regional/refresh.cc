@@ -1,5 +1,6 @@
 #include "regional/refresh.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/mutex.h"
@@ -29,7 +30,13 @@ struct Refresh::Waiter {
   Executor* home = nullptr;
   UniqueFunction<void(const std::vector<ReadResult>&)> done;
   std::vector<ReadResult> results;  // each flight writes its entry before it decrements `pending`
-  base::Atomic<size_t> pending{0};
+  base::Atomic<size_t> pending{0};  // flights, and read() itself until the timer is set
+};
+
+// An entry of the results of a waiter.
+struct Refresh::Subscription {
+  WaiterPtr waiter;
+  size_t entry = 0;
 };
 
 // One read of one tuple.
@@ -41,13 +48,7 @@ struct Refresh::Flight {
   uint64_t generation = 0;
   Count own = 0;  // of the current window
   Instant began{};
-  // Guarded by the shard's mutex.
-  bool ended = false;
-  struct Subscription {
-    std::shared_ptr<Waiter> waiter;
-    size_t entry = 0;
-  };
-  std::vector<Subscription> subscriptions;
+  std::deque<Subscription> subscriptions;  // guarded by the shard's mutex
 
   static constexpr size_t kCells = 2;  // this window and the last one
 };
@@ -65,14 +66,19 @@ void Refresh::note_state(Flight& flight) const {
   flight.own = memory::count_in(cells.own(flight.sequence), flight.sequence);
 }
 
-void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Executor& home,
+void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, const Caller& caller,
                    UniqueFunction<void(const std::vector<ReadResult>&)> done) {
-  auto waiter = std::make_shared<Waiter>();
-  waiter->home = &home;
+  // Not make_shared: the timer's weak pointer would keep the memory.
+  const WaiterPtr waiter(new Waiter);
+  waiter->home = caller.home;
   waiter->done = std::move(done);
   waiter->results.resize(requests.size());
-  waiter->pending.store(requests.size(), std::memory_order_relaxed);
-
+  waiter->pending.store(requests.size() + 1, std::memory_order_relaxed);
+  if (!caller.has_time(now.mono)) {
+    waiter->home->post([waiter] { waiter->done(waiter->results); });
+    return;
+  }
+  std::vector<FlightPtr> awaited;
   std::vector<FlightPtr> started;
   std::vector<CellRead> cells;
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -90,7 +96,8 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Execut
     FlightPtr& current = shard.flights[flight->tuple];
     // A read of an older window does not serve this request.
     const bool joins = current != nullptr && current->sequence == flight->sequence &&
-                       current->generation == flight->generation;
+                       current->generation == flight->generation &&
+                       now.mono - current->began.mono < region_->read_deadline;
     if (!joins) {
       current = flight;
       started.push_back(flight);
@@ -105,12 +112,16 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Execut
       }
     }
     current->subscriptions.push_back({.waiter = waiter, .entry = i});
+    awaited.push_back(current);
   }
+  caller.home->post_at(caller.deadline, [self = shared_from_this(), waiting = std::weak_ptr(waiter),
+                                         awaited = std::move(awaited), deadline = caller.deadline] {
+    if (const WaiterPtr late = waiting.lock()) {
+      self->expire(late, awaited, deadline);
+    }
+  });
+  end_part(waiter);
   if (started.empty()) return;
-
-  const MonoTime deadline = now.mono + region_->read_deadline;
-  home.post_at(deadline,
-               [self = shared_from_this(), started, deadline] { self->fail(started, deadline); });
   // Weak: an origin that never answers must not keep this object alive.
   region_->origin->read(std::move(cells), [self = weak_from_this(), started](auto totals) {
     if (const auto refresh = self.lock()) refresh->on_reply(started, std::move(totals));
@@ -119,16 +130,12 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Execut
 
 void Refresh::on_reply(const std::vector<FlightPtr>& flights,
                        Result<std::vector<CellTotals>> totals) {
-  if (!totals) {
-    fail(flights, tuples_->clock.now().mono);
-    return;
-  }
-  const CellTotals* next = totals->data();
-  const CellTotals* const last = next + totals->size();
+  const CellTotals* next = totals ? totals->data() : nullptr;
+  const CellTotals* const last = totals ? next + totals->size() : nullptr;
   for (const FlightPtr& flight : flights) {
     // A reply with too few cells is no answer for the rest.
     if (static_cast<size_t>(last - next) < Flight::kCells) {
-      fail({flight}, tuples_->clock.now().mono);
+      fail(flight);
       continue;
     }
     const auto total = [next](size_t back) {
@@ -140,29 +147,55 @@ void Refresh::on_reply(const std::vector<FlightPtr>& flights,
     result.counts.previous = total(1);
     result.regions = next[0].regions;
     next += Flight::kCells;
-    end(flight, result);
+    for (const Subscription& each : end(flight)) answer(each, result);
   }
 }
 
-void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
-  for (const FlightPtr& flight : flights) {
+// The waiter leaves the reads that have not ended, in the order of its entries.
+void Refresh::expire(const WaiterPtr& waiter, const std::vector<FlightPtr>& flights,
+                     MonoTime deadline) {
+  for (size_t i = 0; i < flights.size(); ++i) {
+    const FlightPtr& flight = flights[i];
+    // One for which only requests with little time have waited says nothing of the origin.
+    const bool is_late = deadline - flight->began.mono >= region_->read_deadline;
+    bool was_current = false;
     {
-      const base::MutexLock lock(shard_of(*flight).mutex);
-      if (flight->ended) continue;
+      Shard& shard = shard_of(*flight);
+      const base::MutexLock lock(shard.mutex);
+      auto& all = flight->subscriptions;
+      // Nearly always the first.
+      const auto left = std::find_if(all.begin(), all.end(), [&](const Subscription& each) {
+        return each.waiter == waiter && each.entry == i;
+      });
+      if (left == all.end()) continue;
+      all.erase(left);
+      if (is_late || all.empty()) was_current = remove(shard, flight);
     }
-    counters_->add(error_stat(flight->requirement));
-    {
-      const epoch::Guard guard;
-      if (const memory::Tuple tuple = tuples_->table.find(flight->key)) {
-        if (mutated(Mutation::kFreshByFailedRead)) {
-          note_read(tuple, flight->sequence, flight->began, Extent::kBoth, OtherRegions::kKnown, 0,
-                    region_->max_freshness);
-        }
-        note_failed_read(WindowCells(tuple), now);
-      }
+    if (is_late) {
+      if (was_current) counters_->add(error_stat(flight->requirement));
+      note_failure(*flight, deadline);
     }
-    end(flight, {});
+    answer({.waiter = waiter, .entry = i}, {});
   }
+}
+
+void Refresh::fail(const FlightPtr& flight) {
+  const std::deque<Subscription> subscriptions = end(flight);
+  if (subscriptions.empty()) return;
+  counters_->add(error_stat(flight->requirement));
+  note_failure(*flight, tuples_->clock.now().mono);
+  for (const Subscription& each : subscriptions) answer(each, {});
+}
+
+void Refresh::note_failure(const Flight& flight, MonoTime now) const {
+  const epoch::Guard guard;
+  const memory::Tuple tuple = tuples_->table.find(flight.key);
+  if (!tuple) return;
+  if (mutated(Mutation::kFreshByFailedRead)) {
+    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, OtherRegions::kKnown, 0,
+              region_->max_freshness);
+  }
+  note_failed_read(WindowCells(tuple), now);
 }
 
 bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
@@ -202,24 +235,31 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
   return true;
 }
 
-void Refresh::end(const FlightPtr& flight, const ReadResult& result) {
-  std::vector<Flight::Subscription> subscriptions;
-  {
-    Shard& shard = shard_of(*flight);
-    const base::MutexLock lock(shard.mutex);
-    if (flight->ended) return;
-    flight->ended = true;
-    subscriptions.swap(flight->subscriptions);
-    const auto found = shard.flights.find(flight->tuple);
-    if (found != shard.flights.end() && found->second == flight) shard.flights.erase(found);
-  }
-  for (const Flight::Subscription& subscription : subscriptions) {
-    const std::shared_ptr<Waiter>& waiter = subscription.waiter;
-    waiter->results[subscription.entry] = result;
-    // Acquire and release: the last flight to end sees the results of the others.
-    if (waiter->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-    waiter->home->post([waiter] { waiter->done(waiter->results); });
-  }
+// False: it was not in the map any more.
+bool Refresh::remove(Shard& shard, const FlightPtr& flight) {
+  const auto found = shard.flights.find(flight->tuple);
+  if (found == shard.flights.end() || found->second != flight) return false;
+  shard.flights.erase(found);
+  return true;
+}
+
+// Returns the requests that wait for it.
+std::deque<Refresh::Subscription> Refresh::end(const FlightPtr& flight) {
+  Shard& shard = shard_of(*flight);
+  const base::MutexLock lock(shard.mutex);
+  remove(shard, flight);
+  return std::exchange(flight->subscriptions, {});
+}
+
+void Refresh::answer(const Subscription& subscription, const ReadResult& result) {
+  subscription.waiter->results[subscription.entry] = result;
+  end_part(subscription.waiter);
+}
+
+void Refresh::end_part(const WaiterPtr& waiter) {
+  // Acquire and release: the last part to end sees the results of the others.
+  if (waiter->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  waiter->home->post([waiter] { waiter->done(waiter->results); });
 }
 
 }  // namespace weir::regional

@@ -1,9 +1,10 @@
 // Reads the origin before a decision: at most one read per tuple is in flight, and requests that
 // need the same counts meanwhile wait for it, each on its own executor.
 //
-// A read ends once: with the reply, an error or its deadline. The first of them removes it from the
-// map, under the lock under which waiters join. So a waiter either joins a read that has not ended
-// or starts another; no waiter is lost. A reply after the deadline is merged all the same.
+// Each request waits until its own deadline. A read is in the map until its reply or an error
+// comes, nobody waits for it any more, or it is older than the read deadline. It is removed under
+// the lock under which waiters join. So a waiter either joins a read that has not ended or starts
+// another; no waiter is lost. A reply is merged however late.
 //
 // Safe from any thread. Holds no lock while it calls the origin.
 
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,10 +27,10 @@
 #include "memory/publish_watch.h"
 #include "memory/tuple_key.h"
 #include "memory/tuple_store.h"
+#include "regional/caller.h"
 #include "regional/freshness.h"
 #include "regional/region_state.h"
 #include "telemetry/limiter_counters.h"
-#include "weir/executor.h"
 #include "weir/origin.h"
 
 namespace weir::regional {
@@ -64,13 +66,16 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
         publish_watch_(std::move(publish_watch)),
         counters_(std::move(counters)) {}
 
-  // Reads all requested tuples, then calls `done` on `home` with one result for each, in order.
-  void read(Instant now, const std::vector<ReadRequest>& requests, Executor& home,
+  // Reads all requested tuples, then calls `done` on the caller's executor with one result for
+  // each, in order.
+  void read(Instant now, const std::vector<ReadRequest>& requests, const Caller& caller,
             UniqueFunction<void(const std::vector<ReadResult>&)> done);
 
  private:
   struct Waiter;
+  struct Subscription;
   struct Flight;
+  using WaiterPtr = std::shared_ptr<Waiter>;
   using FlightPtr = std::shared_ptr<Flight>;
   static constexpr size_t kShards = 16;
   struct Shard {
@@ -81,9 +86,14 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
   [[nodiscard]] Shard& shard_of(const Flight& flight);
   void note_state(Flight& flight) const;
   void on_reply(const std::vector<FlightPtr>& flights, Result<std::vector<CellTotals>> totals);
-  void fail(const std::vector<FlightPtr>& flights, MonoTime now);
+  void expire(const WaiterPtr& waiter, const std::vector<FlightPtr>& flights, MonoTime deadline);
+  void fail(const FlightPtr& flight);
+  void note_failure(const Flight& flight, MonoTime now) const;
   [[nodiscard]] bool merge(const Flight& flight, const CellTotals* totals) const;
-  void end(const FlightPtr& flight, const ReadResult& result);
+  static bool remove(Shard& shard, const FlightPtr& flight) WEIR_REQUIRES(shard.mutex);
+  [[nodiscard]] std::deque<Subscription> end(const FlightPtr& flight);
+  static void answer(const Subscription& subscription, const ReadResult& result);
+  static void end_part(const WaiterPtr& waiter);
 
   const std::shared_ptr<memory::TupleStore> tuples_;
   const std::shared_ptr<RegionState> region_;

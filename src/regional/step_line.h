@@ -28,12 +28,12 @@ inline constexpr int kMostRepeats = 2;
 
 // One caller of ask().
 struct Steps::Waiter {
-  Executor* home = nullptr;
-  UniqueFunction<void(const std::vector<StepResult>&)> done;
+  Caller caller;
+  MonoTime asked{};
+  StepHandler done;
   std::vector<memory::TupleKey> keys;
   std::vector<StepResult> results;  // each is written before `pending` is decremented
   base::Atomic<size_t> pending{0};
-  MonoTime deadline{};
   base::Atomic<bool> expired{false};  // the deadline passed
 };
 
@@ -112,7 +112,7 @@ struct Steps::Line {
   FlightPtr flight;  // null: none
   std::deque<Ask> waiting;
   MonoTime paced_until{};
-  bool timer = false;  // resume() will be called
+  MonoTime resumed_at{};  // resume() will be called then
 
   [[nodiscard]] bool is_idle(MonoTime now) const {
     return flight == nullptr && waiting.empty() && paced_until <= now;

@@ -32,7 +32,7 @@ constexpr uint64_t kApart = uint64_t{1} << 32;
 
 Steps::Finished::~Finished() {
   for (const WaiterPtr& waiter : waiters_) {
-    waiter->home->post([waiter] { waiter->done(waiter->results); });
+    waiter->caller.home->post([waiter] { waiter->done(waiter->results); });
   }
 }
 
@@ -46,20 +46,28 @@ Steps::Steps(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionS
 
 Steps::~Steps() = default;
 
-void Steps::ask(Instant now, const std::vector<StepRequest>& requests, Executor& home,
-                UniqueFunction<void(const std::vector<StepResult>&)> done) {
+void Steps::ask(Instant now, const std::vector<StepRequest>& requests, const Caller& caller,
+                StepHandler done) {
   // Not make_shared: the timer's weak pointer would keep the memory.
   const WaiterPtr waiter(new Waiter);
-  waiter->home = &home;
+  waiter->caller = caller;
+  if (memory::mutated(memory::Mutation::kDeadlinePerAnswer)) {
+    waiter->caller.deadline = now.mono + region_->read_deadline;
+  }
+  waiter->asked = now.mono;
   waiter->done = std::move(done);
   waiter->results.resize(requests.size());
   waiter->pending.store(requests.size(), std::memory_order_relaxed);
+  if (!waiter->caller.has_time(now.mono)) {
+    caller.home->post([waiter] { waiter->done(waiter->results); });
+    return;
+  }
   for (const StepRequest& request : requests) waiter->keys.push_back(*request.key);
 
-  waiter->deadline = now.mono + region_->read_deadline;
-  home.post_at(waiter->deadline, [self = shared_from_this(), waiting = std::weak_ptr(waiter)] {
-    if (const WaiterPtr late = waiting.lock()) self->expire(late);
-  });
+  caller.home->post_at(waiter->caller.deadline,
+                       [self = shared_from_this(), waiting = std::weak_ptr(waiter)] {
+                         if (const WaiterPtr late = waiting.lock()) self->expire(late);
+                       });
   std::vector<FlightPtr> flights;
   for (size_t i = 0; i < requests.size(); ++i) {
     Shard& shard = shard_of(*requests[i].key);
@@ -99,11 +107,7 @@ Steps::FlightPtr Steps::next_flight(Line& line, Instant now) {
   const WaiterPtr& first = line.waiting.front().waiter;
   const memory::TupleKey& key = first->keys[line.waiting.front().entry];
   if (now.mono < line.paced_until) {
-    if (!std::exchange(line.timer, true)) {
-      first->home->post_at(line.paced_until, [self = shared_from_this(), key] {
-        self->resume(key, self->tuples_->clock.now());
-      });
-    }
+    resume_after_pause(line, key, now.mono);
     return nullptr;
   }
   auto flight = std::make_shared<Flight>();
@@ -126,6 +130,20 @@ Steps::FlightPtr Steps::next_flight(Line& line, Instant now) {
   return flight;
 }
 
+// On the executor of a request that waits for longer than the pause: that of another may be
+// destroyed before.
+void Steps::resume_after_pause(Line& line, const memory::TupleKey& key, MonoTime now) {
+  if (now < line.resumed_at) return;
+  const auto waits = std::find_if(line.waiting.rbegin(), line.waiting.rend(), [&](const Ask& ask) {
+    return ask.waiter->caller.deadline > line.paced_until;
+  });
+  if (waits == line.waiting.rend()) return;
+  line.resumed_at = line.paced_until;
+  waits->waiter->caller.home->post_at(line.paced_until, [self = shared_from_this(), key] {
+    self->resume(key, self->tuples_->clock.now());
+  });
+}
+
 void Steps::resume(const memory::TupleKey& key, Instant now) {
   FlightPtr flight;
   {
@@ -133,7 +151,7 @@ void Steps::resume(const memory::TupleKey& key, Instant now) {
     const base::MutexLock lock(shard.mutex);
     const auto line = shard.lines.find(key.encoded());
     if (line == shard.lines.end()) return;
-    line->second.timer = false;
+    line->second.resumed_at = {};
     flight = next_flight(line->second, now);
   }
   if (flight != nullptr) launch({flight});
@@ -305,21 +323,26 @@ void Steps::expire(const WaiterPtr& waiter) {
       if (found == shard.lines.end()) continue;
       Line& line = found->second;
       const auto is_ours = [&](const Ask& ask) { return ask.waiter == waiter && ask.entry == i; };
-      expired = std::erase_if(line.waiting, is_ours) > 0;
-      if (line.flight != nullptr && !line.flight->ended) {
-        for (Ask& ask : line.flight->asks) {
-          if (!is_ours(ask)) continue;
-          ask.waiter = nullptr;
-          expired = true;
-        }
+      // Nearly always the first.
+      const auto waits = std::find_if(line.waiting.begin(), line.waiting.end(), is_ours);
+      if (waits != line.waiting.end()) {
+        line.waiting.erase(waits);
+        expired = true;
+      } else if (line.flight != nullptr && !line.flight->ended) {
+        auto& asks = line.flight->asks;
+        const auto asked = std::find_if(asks.begin(), asks.end(), is_ours);
+        expired = asked != asks.end();
+        if (expired) asked->waiter = nullptr;
       }
     }
     if (!expired) continue;
     counters_->add(Stat::kStepErrors);
-    if (!is_exact(key)) {
+    // A request that had little time left says nothing of the origin.
+    const bool had_time = waiter->caller.deadline - waiter->asked >= region_->read_deadline;
+    if (had_time && !is_exact(key)) {
       const epoch::Guard guard;
       const Tuple tuple = tuples_->table.find(key);
-      if (tuple) note_failed_read(WindowCells(tuple), waiter->deadline);
+      if (tuple) note_failed_read(WindowCells(tuple), waiter->caller.deadline);
     }
     finished.answer({.waiter = waiter, .entry = i}, {.status = StepResult::Status::kLate});
   }
@@ -382,7 +405,6 @@ void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused,
                   Finished& finished) {
   const Instant now = tuples_->clock.now();
   FlightPtr next;
-  WaiterPtr waits;  // for the next step; null: not any more
   {
     Shard& shard = shard_of(flight->key);
     const base::MutexLock lock(shard.mutex);
@@ -399,12 +421,15 @@ void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused,
       shard.paced.emplace_back(line.paced_until, flight->tuple);
     }
     next = next_flight(line, now);
-    if (next != nullptr) waits = next->asks.front().waiter;
     if (line.is_idle(now.mono)) shard.lines.erase(flight->tuple);
+    if (next != nullptr && !flight->sent.load(std::memory_order_relaxed)) {
+      // Under the lock: until it is released, nothing answers that request.
+      const WaiterPtr& waits = next->asks.front().waiter;
+      waits->caller.home->post([self = shared_from_this(), next] { self->launch({next}); });
+      return;
+    }
   }
-  if (next == nullptr) return;
-  if (waits == nullptr || flight->sent.load(std::memory_order_relaxed)) return launch({next});
-  waits->home->post([self = shared_from_this(), next] { self->launch({next}); });
+  if (next != nullptr) launch({next});
 }
 
 // Merges the counts of a reply. False: the tuple of the step is not in the table any more.

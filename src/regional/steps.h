@@ -33,6 +33,7 @@
 #include "memory/publish_watch.h"
 #include "memory/tuple_key.h"
 #include "memory/tuple_store.h"
+#include "regional/caller.h"
 #include "regional/foreign_use.h"
 #include "regional/region_state.h"
 #include "telemetry/limiter_counters.h"
@@ -87,9 +88,10 @@ class Steps : public std::enable_shared_from_this<Steps> {
   Steps(const Steps&) = delete;
   Steps& operator=(const Steps&) = delete;
 
-  // Asks for all requests, then calls `done` on `home` with one result for each, in order. The keys
-  // need not outlive the call.
-  void ask(Instant now, const std::vector<StepRequest>& requests, Executor& home, StepHandler done);
+  // Asks for all requests, then calls `done` on the caller's executor with one result for each, in
+  // order. The keys need not outlive the call.
+  void ask(Instant now, const std::vector<StepRequest>& requests, const Caller& caller,
+           StepHandler done);
 
   // Tells the origin what this process has admitted by itself of tuples whose whole state it keeps,
   // by their index in the table. Returns those that have another call in flight. A call that fails
@@ -120,6 +122,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
   static void drop_idle_lines(Shard& shard, MonoTime now) WEIR_REQUIRES(shard.mutex);
   [[nodiscard]] FlightPtr next_flight(Line& line, Instant now);
   void launch(const std::vector<FlightPtr>& flights);
+  void resume_after_pause(Line& line, const memory::TupleKey& key, MonoTime now);
   void resume(const memory::TupleKey& key, Instant now);
   [[nodiscard]] bool prepare(Flight& flight, CellStep& step);
   void prepare_apart(Flight& flight, CellStep& step);

@@ -233,8 +233,8 @@ const std::vector<Setting>& all_settings() {
        .initial = "300ms",
        .range = "1ms to 10s",
        .meaning =
-           "Wait at most this long for an answer of the origin, then decide on the counts in "
-           "memory, with the basis degraded",
+           "Wait at most this long for the origin, then decide on the counts in memory, with the "
+           "basis degraded",
        .set = [](Config& config, const std::string& text) -> std::string {
          const TimeRange range{.min = Millis(1),
                                .max = Millis(10'000),
