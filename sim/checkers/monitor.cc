@@ -146,15 +146,15 @@ void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
 void Monitor::add_to_oracle(const Node& node, std::vector<RequestRecord>& together) {
   const NodeView& seen = view(node);
   Oracle& oracle = at(node.region).oracle;
-  std::vector<RequestRecord>& doubtful = at(node.region).doubtful[node.index];
-  std::erase_if(doubtful, [&](const RequestRecord& each) {
+  std::vector<RequestRecord>& ambiguous = at(node.region).ambiguous[node.index];
+  std::erase_if(ambiguous, [&](const RequestRecord& each) {
     return each.answered_at.mono != timeline_.now().mono ||
            each.contributor.generation != seen.generation_of(each.tuple);
   });
-  for (const RequestRecord& record : doubtful) oracle.take_back(record);
+  for (const RequestRecord& record : ambiguous) oracle.take_back(record);
   const size_t count = together.size();
-  together.insert(together.end(), doubtful.begin(), doubtful.end());
-  doubtful.clear();
+  together.insert(together.end(), ambiguous.begin(), ambiguous.end());
+  ambiguous.clear();
 
   // A leap of all clocks ends the windows of requests that wait, so their tuples may be swept.
   const auto& jumped_at = conditions.jumped_at;
@@ -169,7 +169,7 @@ void Monitor::add_to_oracle(const Node& node, std::vector<RequestRecord>& togeth
     if (record.is_local()) continue;
     is_sketched(record) ? oracle.add_sketched(record) : oracle.add(record);
     if (record.charged && record.may_be_replaced && record.contributor.generation != 0) {
-      doubtful.push_back(record);
+      ambiguous.push_back(record);
     }
   }
   together.resize(count);

@@ -109,7 +109,7 @@ class Monitor {
     Oracle oracle{};
     std::vector<Node*> nodes{};
     std::vector<NodeView> views{};
-    std::map<int, std::vector<RequestRecord>> doubtful{};  // by node; see add_to_oracle()
+    std::map<int, std::vector<RequestRecord>> ambiguous{};  // by node; see add_to_oracle()
     std::vector<std::unique_ptr<RegionChecker>> checkers{};
   };
   [[nodiscard]] Region& at(int region) const { return *regions_[static_cast<size_t>(region)]; }

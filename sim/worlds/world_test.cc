@@ -262,8 +262,7 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       // were read since were taken for read.
       world_of(20000338),
       // A batch was answered after its tuple had been evicted and created again, and what the
-      // origin
-      // had granted to another batch seemed to be its charge (a false alarm).
+      // origin had granted to another batch seemed to be its charge (a false alarm).
       world_of(22000346),
       // The same, where the charge was of the tuple created again (a false alarm).
       world_of(22000501),

@@ -10,6 +10,7 @@
 #include "decide/engine.h"
 #include "ledgers/memory_ledger.h"
 #include "origins/in_process_origin.h"
+#include "tests/doubles/forwarding_origin.h"
 #include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
@@ -201,23 +202,13 @@ TEST_F(Flood, NeverLetsAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
 }
 
 // An origin that may not answer.
-class Door final : public RegionalOrigin, public StepStore {
+class Door final : public doubles::ForwardingOrigin {
  public:
-  explicit Door(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    far_end_->read(std::move(cells), std::move(reply));
-  }
-  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    far_end_->replay(std::move(cells), std::move(reply));
-  }
-  void retire(std::vector<CellRetirement> cells, RetirementReply reply) override {
-    far_end_->retire(std::move(cells), std::move(reply));
-  }
+  using ForwardingOrigin::ForwardingOrigin;
   void step(std::vector<CellStep> steps, StepReply reply) override {
-    if (answers) far_end_->step_store()->step(std::move(steps), std::move(reply));
+    if (answers) ForwardingOrigin::step(std::move(steps), std::move(reply));
   }
-  [[nodiscard]] StepStore* step_store() override { return this; }
-  [[nodiscard]] BridgeStore* bridge_store() override { return far_end_->bridge_store(); }
+  [[nodiscard]] ExactStore* exact_store() override { return nullptr; }
   [[nodiscard]] Reach reach() const override { return reachability; }
   [[nodiscard]] uint32_t live_nodes() const override { return 3; }
   [[nodiscard]] std::optional<Membership> membership() const override { return members; }
@@ -225,9 +216,6 @@ class Door final : public RegionalOrigin, public StepStore {
   bool answers = true;
   std::optional<Membership> members;  // none: a process has no allowance
   Reach reachability = Reach::kPrompt;
-
- private:
-  const std::shared_ptr<RegionalOrigin> far_end_;
 };
 
 // Three processes whose tables are full of tuples at their limits, with one origin.

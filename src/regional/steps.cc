@@ -422,9 +422,9 @@ void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused,
     }
     next = next_flight(line, now);
     if (line.is_idle(now.mono)) shard.lines.erase(flight->tuple);
-    if (next != nullptr && !flight->sent.load(std::memory_order_relaxed)) {
+    const WaiterPtr waits = next != nullptr ? next->asks.front().waiter : nullptr;
+    if (waits != nullptr && !flight->sent.load(std::memory_order_relaxed)) {
       // Under the lock: until it is released, nothing answers that request.
-      const WaiterPtr& waits = next->asks.front().waiter;
       waits->caller.home->post([self = shared_from_this(), next] { self->launch({next}); });
       return;
     }
