@@ -405,6 +405,8 @@ CatalogCommands::CatalogCommands(CLI::App& app, const char* group, const AddSett
                          .detail = "the key " + o.id + " has expired",
                          .fix = "create another one with weir keys create"});
             }
+            // The old key counts until its end.
+            if (grace > Millis(0)) stop_if(catalog::refuse_key(database.snapshot(), key.workspace));
             const catalog::Rotation rotation = catalog::rotate_key(
                 Database::author(), key, grace,
                 {platform::entropy(), platform::entropy(), platform::entropy()});

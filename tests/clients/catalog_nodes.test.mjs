@@ -288,6 +288,22 @@ test('commands make the checks of the API', async () => {
   await refused(/has 0 bytes/, 'overrides', 'set', 'log', '', ...million);
 });
 
+test('a rotation with a grace period counts the old key', async () => {
+  const own = await mariadb.ledger();
+  const run = (...args) => weir([...args, '--ledger', own.url()]);
+  const { stdout } = await run('keys', 'create', 'ci', '--permission', 'ratelimit.*.limit');
+  const [, id] = stdout.match(/^id +(\S+)$/m);
+  const columns = 'kind, workspace, parent, name, body, deleted, revision, changed_at_ms';
+  await mariadb.query(
+    `INSERT INTO ${own.name}.weir_catalog (id, ${columns})
+     SELECT CONCAT('key_', seq), ${columns} FROM ${own.name}.weir_catalog, seq_1_to_9999 WHERE id = '${id}'`,
+  );
+  const refused = await run('keys', 'rotate', id, '--grace', '1h');
+  assert.equal(refused.code, 1, refused.stdout);
+  assert.match(refused.stderr, /has 10000 keys.*at most 10000 can be created; revoke some/);
+  assert.equal((await run('keys', 'rotate', id)).code, 0, 'the old key ends at once');
+});
+
 test('commands name what is wrong', async () => {
   const refused = async (...args) => {
     const { code, stderr } = await weir([...args, '--ledger', database.url()]);
