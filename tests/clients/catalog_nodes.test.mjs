@@ -295,8 +295,9 @@ test('a rotation with a grace period counts the old key', async () => {
   const [, id] = stdout.match(/^id +(\S+)$/m);
   const columns = 'kind, workspace, parent, name, body, deleted, revision, changed_at_ms';
   await mariadb.query(
-    `INSERT INTO ${own.name}.weir_catalog (id, ${columns})
-     SELECT CONCAT('key_', seq), ${columns} FROM ${own.name}.weir_catalog, seq_1_to_9999 WHERE id = '${id}'`,
+    `USE ${own.name};
+     INSERT INTO weir_catalog (id, ${columns})
+     SELECT CONCAT('key_', seq), ${columns} FROM weir_catalog, seq_1_to_9999 WHERE id = '${id}'`,
   );
   const refused = await run('keys', 'rotate', id, '--grace', '1h');
   assert.equal(refused.code, 1, refused.stdout);

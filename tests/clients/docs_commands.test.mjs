@@ -416,6 +416,7 @@ class Page {
       WEIR_HTTP: `127.0.0.1:${this.ports.get('7070')}`,
       WEIR_RESP: `127.0.0.1:${this.ports.get('7071')}`,
       WEIR_DRAIN_GRACE: '0s',
+      WEIR_READ_DEADLINE: '10s', // Redis answers late on a busy machine
     };
     const { code } = await run('bash', ['-c', script], { cwd: this.folder, env, timeout: 240_000 });
     const [stdout, stderr] = files.map((file) => readFileSync(file, 'utf8'));
