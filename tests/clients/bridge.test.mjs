@@ -19,6 +19,7 @@ import assert from 'node:assert/strict';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { after, before, test } from 'node:test';
 
+import { windowStart } from './bursts.mjs';
 import { MariaDb } from './mariadb.mjs';
 import { freeze, kLongWindow, pick, rest, until } from './region.mjs';
 import { kRootKey, withTimeout } from './server.mjs';
@@ -35,8 +36,11 @@ const kBound = 1.35; // without a fault
 const kTransit = 500; // ms; replay to Redis, rounds, commit and message
 const kMaxTransit = 2100; // ms; a process that imports or publishes later exports a wider bound
 const kEndless = Number(process.env.WEIR_BRIDGE_ROUNDS) > 0; // not only a short run
+const kCalmWindow = 30_000; // ms
 const kHeaders = { authorization: `Bearer ${kRootKey}` };
 
+const pauses = monitorEventLoopDelay();
+pauses.enable();
 const database = new MariaDb();
 let ledger;
 let world;
@@ -51,11 +55,11 @@ after(async () => {
 });
 
 // The answer of POST /v2/ratelimit.limit, which must have status 200.
-async function ask(node, { identifier, most }, cost) {
+async function ask(node, { identifier, most, duration }, cost) {
   const response = await fetch(`${node.server.url}/v2/ratelimit.limit`, {
     method: 'POST',
     headers: kHeaders,
-    body: JSON.stringify({ namespace: 'api', identifier, limit: most, duration: kLongWindow, cost }),
+    body: JSON.stringify({ namespace: 'api', identifier, limit: most, duration, cost }),
   });
   const text = await response.text();
   assert.equal(response.status, 200, text);
@@ -79,8 +83,8 @@ class RegionLoad {
   #open = new Map(); // a request and its node
   #failures = [];
 
-  constructor(name) {
-    const key = (kind, most, cost) => ({ identifier: `${name}-${kind}`, most, cost });
+  constructor(name, duration = kLongWindow) {
+    const key = (kind, most, cost) => ({ identifier: `${name}-${kind}`, most, duration, cost });
     this.large = [1, 2, 3].map((i) => key(`large-${i}`, kLarge, () => 1 + Math.floor(Math.random() * 300)));
     this.small = key('small', kSmall, () => 1);
     this.slow = [1, 2].map((i) => key(`slow-${i}`, kSlow, () => 1 + (i - 1) * Math.floor(Math.random() * 9)));
@@ -234,31 +238,36 @@ function faultTest(name, body) {
   }
 }
 
-// Before any fault: a killed process widens the bound for as long as its windows matter. A machine that
-// stands still may cost a bridge its lease, and then a region does not know for a moment whether it has
-// all rows: that run does not count as one without a fault. If it stood still for so long that processes
-// took each other for dead, the bound stays wider until their windows end: then only runs so far show that
-// it holds.
+// Runs a load without a fault, in short windows.
+async function calmLoad(name, time) {
+  const load = new RegionLoad(name, kCalmWindow);
+  load.start();
+  await rest(time);
+  await load.stop();
+  console.log(`${load.requests} requests; ${load.keepsTheBound()}`);
+  return load;
+}
+
+// Before any fault: a killed process widens the bound for as long as its windows matter. So does a machine
+// that stands still, if a process hears nothing of the others for two seconds: therefore windows are short,
+// and a run counts if the bound was narrow in all of it. If no run counts, and the machine stood still as
+// this process saw it, only runs so far show that the bound holds.
 test('without a fault the bound is exported and holds', async (t) => {
-  const pauses = monitorEventLoopDelay();
-  pauses.enable();
-  await world.settle(); // the others read the first rows of a region whole
-  try {
-    await until('a run without +Inf', async () => {
-      const narrow = async ({ server }) => (await server.metric('weir_bound_ratio')) === kBound;
-      await world.everywhere('the bound', narrow);
-      const load = new RegionLoad(`calm-${loads.length}`);
-      loads.push(load);
-      load.start();
-      await rest(6000);
-      await load.stop();
-      console.log(`${load.requests} requests; ${load.keepsTheBound()}`);
-      return load.unbounded.size === 0 && load.bound === kBound;
-    });
-  } catch (error) {
+  for (let run = 1; ; ++run) {
+    await calmLoad(`first-${run}`, 1500); // the others read the first rows of a region whole
+    const narrow = async ({ server }) => (await server.metric('weir_bound_ratio')) === kBound;
+    const wide = await world.everywhere('the bound', narrow).catch((error) => error);
+    if (!wide) {
+      // Not over the end of a window: the next one counts less of this.
+      if (kCalmWindow - (Date.now() % kCalmWindow) < kCalmWindow / 2) await windowStart(kCalmWindow);
+      const load = await calmLoad(`calm-${run}`, 6000);
+      if (load.unbounded.size === 0 && load.bound === kBound) return;
+    }
+    if (run < 3) continue;
     const longest = pauses.max / 1e9; // s
-    if (error.code === 'ERR_ASSERTION' || longest < 0.5) throw error;
+    if (longest < 0.5) throw wide ?? new Error('the bound was wider in each of three runs');
     t.skip(`this machine stood still for ${longest.toFixed(1)} s`);
+    return;
   }
 });
 
