@@ -12,8 +12,8 @@
 namespace weir::global {
 namespace {
 
-// Regression: a process that did not know how many regions there are had nothing to publish, and its
-// shutdown reported that all was written.
+// Regression: a process that did not know how many regions there are had nothing to publish, and
+// its shutdown reported that all was written.
 TEST_F(RegionSyncTest, CountsWaitAtShutdownIfTheLedgerNeverAnswered) {
   TestRegion& east = add("east");
   east.ledger->cut();
