@@ -1104,14 +1104,24 @@ class IdleProcess : public ::testing::Test {
     timeline_.jump(Millis(3'600'000));
     monitor_.conditions.jumped_at = timeline_.now().mono;
   }
+  // The tuple begins again.
+  void set_clock_back() {
+    node_.process->wrong_clock_until = WallTime::max();
+    node_.clock.set_skew(Millis(-36'000'000));
+    pass(kIteration);
+    admit();
+  }
   // An admission in the present window that the tuple does not count. Returns its generation.
-  uint64_t answer_uncounted(Instant requested_at) {
+  // `own`: what its tuple had counted.
+  uint64_t answer_uncounted(Instant requested_at, Count own = 0) {
     RequestRecord record = ask();
     record.requested_at = requested_at;
+    record.verdict.evidence.own = own;
     record.charged = true;
     record.verdict.outcome = Outcome::kAdmitted;
+    const Instant now = node_.clock.now();
     record.verdict.reset =
-        WallTime((timeline_.now().wall.time_since_epoch() / record.duration + 1) * record.duration);
+        WallTime((now.wall.time_since_epoch() / record.duration + 1) * record.duration);
     std::vector<RequestRecord> together{record};
     monitor_.record(node_, together);
     monitor_.after_answer(node_, together[0], together);
@@ -1184,6 +1194,18 @@ TEST_F(IdleProcess, MustReplayWhatItAdmitsAfterALeap) {
   node_.touched = true;
   monitor_.after_event();
   EXPECT_TRUE(monitor_.violation());
+}
+
+// Regression: the younger tuple counts what was granted to a batch that waits, which is enough for
+// the charge. But it has never counted as much as the charged one.
+TEST_F(IdleProcess, ChargeBeforeItsTupleBeganAgainIsNotOfTheYoungerOne) {
+  const Instant before = node_.clock.now();
+  set_clock_back();
+  ASSERT_TRUE(node_.engine->check(node_.clock.now(), request())->admitted());
+  node_.touched = true;
+  EXPECT_EQ(answer_uncounted(before, 5), 0u);
+  EXPECT_NE(answer_uncounted(before, 1), 0u);
+  EXPECT_NE(answer_uncounted(node_.clock.now(), 5), 0u);
 }
 
 TEST_F(IdleProcess, ReplaysAfterAPause) {

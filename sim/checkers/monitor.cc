@@ -162,7 +162,13 @@ void Monitor::add_to_oracle(const Node& node, std::vector<RequestRecord>& togeth
       jumped_at && std::any_of(together.begin(), together.end(), [&](const RequestRecord& each) {
         return each.requested_at.mono <= *jumped_at;
       });
-  if (guarantees.evicts || outwaited_leap) {
+  // A tuple begins again when its clock is set hours back, and once more after each request that
+  // waited with the time before that.
+  const bool outwaited_restart =
+      node.process->wrong_clock_until != WallTime{} &&
+      std::any_of(together.begin(), together.end(),
+                  [&](const RequestRecord& each) { return seen.has_younger_tuple_than(each); });
+  if (guarantees.evicts || outwaited_leap || outwaited_restart) {
     mark_evicted_charges(together, oracle, [&](const CellId& cell) { return seen.own_of(cell); });
   }
   for (const RequestRecord& record : together) {
@@ -275,6 +281,7 @@ void Monitor::refresh_views() {
     if (!node.touched) return;
     seen.cells.clear();
     const auto known = std::exchange(seen.created, {});
+    const auto counted = std::exchange(seen.most_own, {});
     seen.process = node.is_running() ? node.process->number : -1;
     if (!node.is_running()) return;
     seen.incarnation = node.engine->incarnation();
@@ -283,6 +290,9 @@ void Monitor::refresh_views() {
       seen.cells.push_back(cell);
       const auto found = known.find(cell.generation);
       seen.created[cell.generation] = found == known.end() ? seen.now.mono : found->second;
+      const std::pair window(cell.generation, cell.sequence);
+      const auto most = counted.find(window);
+      seen.most_own[window] = std::max(cell.own, most == counted.end() ? 0 : most->second);
     });
   });
 }

@@ -26,6 +26,7 @@ struct NodeView {
   WallTime latest{};  // that its clock has shown
   std::vector<decide::CellView> cells;
   std::map<uint64_t, MonoTime> created;  // when each generation of these was first seen
+  std::map<std::pair<uint64_t, int64_t>, Count> most_own;  // seen of a generation in a window
   WorkReport last_replay{};
   MonoTime paused_until{};  // at the last pause
   int in_flight = 0;        // requests that wait for the origin
@@ -55,16 +56,22 @@ struct NodeView {
     const decide::CellView* const found = find(cell);
     return found == nullptr ? 0 : found->own;
   }
-  // Whether the charge seems to be of a former tuple: the present one was created after the request
-  // was sent, and knows less of siblings, or also what the former one counted.
-  [[nodiscard]] bool may_replace_tuple_of(const RequestRecord& record) const {
+  // Whether the present tuple was created after the request was sent.
+  [[nodiscard]] bool has_younger_tuple_than(const RequestRecord& record) const {
     const auto age = created.find(record.contributor.generation);
-    if (age == created.end() || age->second <= record.requested_at.mono) return false;
+    return age != created.end() && age->second > record.requested_at.mono;
+  }
+  // Whether the charge seems to be of a former tuple: the present one is younger than the request,
+  // and knows less of siblings, or also what the former one counted, or has never counted as much.
+  [[nodiscard]] bool may_replace_tuple_of(const RequestRecord& record) const {
+    if (!has_younger_tuple_than(record)) return false;
     const decide::CellView* const found = find(record.cell());
     const Count siblings = found == nullptr ? 0 : found->siblings;
+    const auto most = most_own.find({record.contributor.generation, record.cell().sequence});
     const Evidence& evidence = record.verdict.evidence;
     return siblings < evidence.siblings ||
-           siblings >= evidence.siblings + evidence.own + record.cost;
+           siblings >= evidence.siblings + evidence.own + record.cost ||
+           (most != most_own.end() && most->second < evidence.own + record.cost);
   }
 };
 
