@@ -290,11 +290,11 @@ class Trial {
     }
   }
 
-  // What late answers allow beyond that, in limits: nodes that start at once do not know each other
-  // until Redis has answered them, so each takes a quarter.
+  // What late answers allow beyond that, in limits: a node that starts does not know the others until
+  // Redis has answered it, so it takes a quarter, beside the one that the others share.
   #strangers() {
     const started = new Set(this.log.map(({ node }) => node).filter((node) => !this.first.has(node)));
-    return Math.max(0, started.size - 1) / 4;
+    return started.size / 4;
   }
   // A machine that stalls delays answers, and each node admits a part; or the nodes lose Redis.
   bound(bounds, key) {
