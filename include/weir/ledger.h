@@ -57,7 +57,8 @@ struct LedgerRow {
 // in the order of the commits.
 //
 // A feed begins a new epoch when the ledger may have lost a part of it. Epochs are times of the
-// store with random low bits: a later one is larger, and no number is used twice.
+// store with random low bits: a later one is larger, and no number is used twice. Only if the
+// ledger lost a batch that the region did not know of, the next one has its number; it has no rows.
 struct FeedPosition {
   uint64_t epoch = 0;  // 0: unknown
   uint64_t number = 0;
@@ -190,7 +191,7 @@ class WEIR_EXPORT GlobalLedger {
 
   // Raises each row to at least `count`, its limit to at most `limit_seen`, its lease to at least
   // `leased_until`, and appends the rows to the feed of the region as the next batch. All rows are
-  // of `region`. All commit or none; after an error all may have.
+  // of `region`. All commit or none. Without a reply, or after ErrorCode::kTimeout, all may have.
   //
   // `known` is the last batch of the feed that the caller knows. If it is unknown, or the feed ends
   // before it, the feed begins a new epoch, which is larger than both.

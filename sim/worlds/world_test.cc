@@ -340,6 +340,9 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       // a batch waited. A checker took the charge of the batch for the younger tuple's (a false
       // alarm).
       world_of(40000346),
+      // Another region read a batch, its writer got no reply, and the ledger lost it. The next
+      // batch had the same number, and the other region took it for read.
+      world_of(40010450),
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();

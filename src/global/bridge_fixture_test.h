@@ -188,7 +188,11 @@ class CallsToLedger final : public GlobalLedger {
   void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
                PublishReply reply) override {
     calls_.call<FeedPosition>(later(std::move(reply)), [=, this](PublishReply to) {
-      inner_->publish(region, known, rows, publish_is_silent ? [](const auto&) {} : to);
+      if (publish_fails) return to(Error{.code = *publish_fails, .retry = Retry::kMayHelp});
+      const bool answers = !publish_is_silent && !publish_times_out;
+      inner_->publish(
+          region, known, rows, answers ? to : [](const auto&) {});
+      if (publish_times_out) to(Error{.code = ErrorCode::kTimeout, .retry = Retry::kMayHelp});
     });
   }
   void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override {
@@ -217,8 +221,10 @@ class CallsToLedger final : public GlobalLedger {
   }
 
   bool is_reachable = true;
-  bool publish_is_silent = false;  // executed; no reply
-  Millis delay{0};                 // of every reply
+  std::optional<ErrorCode> publish_fails{};  // not executed
+  bool publish_is_silent = false;            // executed; no reply
+  bool publish_times_out = false;            // executed; the reply is an error
+  Millis delay{0};                           // of every reply
   // Answers reads of pages; null: the ledger does.
   std::shared_ptr<GlobalLedger> replica;
 

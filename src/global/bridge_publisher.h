@@ -127,6 +127,8 @@ class BridgePublisher {
   // Rows of the last minute are being written again, and none has failed; one batch was written.
   bool repeats_records_ = false;
   bool repeated_any_ = false;
+  // The last number in our feed that a batch may have got, as far as this process knows.
+  FeedPosition used_;
   MonoTime repeat_after_{};  // until then other rows go first
   bool needs_rows_ = false;  // the row budget was too small in the last round
   MonoTime written_at_{};

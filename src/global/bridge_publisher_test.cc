@@ -310,6 +310,79 @@ TEST_F(BridgePublisherTest, OtherRegionsReadTheRowsThatWerePublishedAgain) {
   EXPECT_EQ(at_origin("here", "b"), 70U);
 }
 
+// Regression: another region read a batch that the ledger lost before its writer knew of it. The
+// next batch had the same number, and the other region took it for read.
+TEST_F(BridgePublisherTest, PublishesNoRowsUnderTheNumberOfALostBatch) {
+  for (const bool fails : {false, true}) {
+    const std::string name = fails ? "error" : "silence";
+    SCOPED_TRACE(name);
+    replay(name + "-old", 60, Due::kRule);
+    pass(Millis(500));
+    const auto behind = ledger_->snapshot();
+    process_->ledger->is_reachable = false;  // its own feed would tell
+    process_->ledger->publish_is_silent = !fails;
+    process_->ledger->publish_times_out = fails;
+    replay(name, 60, Due::kNow);
+    pass(Millis(200));
+    ASSERT_EQ(in_ledger(name), 60U);
+    const FeedPosition read = head("here");
+    ledger_->restore(*behind);
+    ASSERT_LT(head("here"), read);
+    replay(name, 90, Due::kNow);
+    process_->ledger->publish_is_silent = process_->ledger->publish_times_out = false;
+    process_->ledger->is_reachable = true;
+    pass(Millis(8000));
+    ASSERT_EQ(in_ledger(name), 90U);
+    EXPECT_EQ(head("here").epoch, read.epoch);
+    Count follows = 0;
+    ledger_->read_feeds({{"here", read}}, [&](const Result<FeedChanges>& feeds) {
+      for (const FeedBatch& batch : feeds->batches) {
+        for (const LedgerRow& row : batch.rows) {
+          if (row.key.identifier == name) follows = std::max(follows, row.count);
+        }
+      }
+    });
+    EXPECT_EQ(follows, 90U);
+    EXPECT_EQ(at_origin("here", name), 90U);
+    // Nothing else is written for that.
+    const FeedPosition after = head("here");
+    EXPECT_LE(after.number, read.number + 2);
+    pass(Millis(1000));
+    EXPECT_EQ(head("here"), after);
+  }
+}
+
+// After a long outage rows do not wait for a batch without rows for each write that had no reply.
+TEST_F(BridgePublisherTest, BeginsAnEpochAfterManyWritesWithoutAReply) {
+  replay("a", 60, Due::kRule);
+  pass(Millis(500));
+  const FeedPosition before = head("here");
+  process_->ledger->publish_fails = ErrorCode::kTimeout;
+  replay("b", 60, Due::kNow);
+  pass(Millis(8000));
+  ASSERT_EQ(head("here"), before);
+  process_->ledger->publish_fails.reset();
+  pass(Millis(8000));
+  EXPECT_EQ(in_ledger("b"), 60U);
+  EXPECT_GT(head("here").epoch, before.epoch);
+  EXPECT_EQ(head("here").number, 1U);
+}
+
+// A call that the ledger refused has committed nothing.
+TEST_F(BridgePublisherTest, WritesNoEmptyBatchAfterARefusal) {
+  replay("a", 60, Due::kRule);
+  pass(Millis(500));
+  const FeedPosition before = head("here");
+  replay("b", 60, Due::kNow);
+  process_->ledger->publish_fails = ErrorCode::kUnavailable;
+  pass(Millis(1000));
+  ASSERT_EQ(head("here"), before);
+  process_->ledger->publish_fails.reset();
+  pass(Millis(1000));
+  EXPECT_EQ(in_ledger("b"), 60U);
+  EXPECT_EQ(head("here").number, before.number + 1);
+}
+
 // Regression: after one error, or when the bridge died, the rows were not published again.
 TEST_F(BridgePublisherTest, PublishesLostRowsAgainDespiteAFaultAtAnyCall) {
   for (const CallFault fault : kCallFaults) {

@@ -72,19 +72,34 @@ void BridgePublisher::send_next(Instant now) {
     if (backlog_.size() > 0 && budget_.has_rows(1)) task_.next = now.mono;
     return;
   }
+  // A batch without an answer may have been read by other regions, and then lost with the end of
+  // our feed. They take a later batch with its number for read: that one has no rows. Instead of
+  // many such batches, a new epoch begins.
+  constexpr uint64_t kMostWithoutRows = 8;
+  FeedPosition known = importer_.own_position();
+  if (used_.epoch != known.epoch) used_ = known;
+  const FeedPosition used = std::max(used_, known);
+  if (known.epoch != 0 && used > known) {
+    if (used.number - known.number > kMostWithoutRows) {
+      known = {};
+    } else {
+      chunks_.emplace_front();
+    }
+  }
+  used_ = {.epoch = used.epoch, .number = used.number + 1};
   current_ = std::move(chunks_.front());
   chunks_.pop_front();
   if (mutated(Mutation::kPublishedBeforeCommit)) notify_(now, changes_of(current_));
-  const FeedPosition known = importer_.own_position();
   const MonoTime began = now.mono;
   ledger_->publish(
       identity_.region, known, ledger_rows(current_),
-      task_.call<FeedPosition>(now.mono,
-                               [this, known, began](Instant when, const Result<FeedPosition>& at) {
-                                 if (!at) return on_failed(when, at.error());
-                                 written_at_ = began;
-                                 on_committed(when, known, *at);
-                               }));
+      task_.call<FeedPosition>(
+          now.mono, [this, known, began, used](Instant when, const Result<FeedPosition>& at) {
+            if (at || at.error().code != ErrorCode::kTimeout) used_ = used;
+            if (!at) return on_failed(when, at.error());
+            written_at_ = began;
+            on_committed(when, known, *at);
+          }));
 }
 
 // No row that failed is left. Also after a round that wrote nothing: a process may ask again and
@@ -198,7 +213,8 @@ void BridgePublisher::put_back_all(MonoTime not_before) {
 // the chunk is bisected to find it.
 void BridgePublisher::on_failed(Instant now, const Error& error) {
   ++stats_.errors;
-  const bool of_rows = error.field == "rows" || error.retry == Retry::kPointless;
+  const bool of_rows =
+      !current_.empty() && (error.field == "rows" || error.retry == Retry::kPointless);
   const bool rejected = error.retry == Retry::kPointless;
   if (!rejected && !failing_since_) failing_since_ = task_.began();
   if (!of_rows) {

@@ -107,6 +107,7 @@ class MySqlLink final : public SqlLink {
       text += with_values(statement);
     }
     auto failure = send(text, each);
+    if (failure) failure->unanswered = failure->kind == LedgerError::kUnreachable;
     used_ = clock_.now().mono;
     return failure;
   }

@@ -44,9 +44,10 @@ Error error_of(const SqlFailure& failure, Dialect dialect, const std::string& ad
   if (fix.empty() && dialect == Dialect::kSqlite) fix = file_remedy(failure.kind);
   if (fix.empty()) fix = general_remedy(failure.kind, address);
   const bool rows = failure.kind == LedgerError::kBadRows;
-  return {.code = rows                                    ? ErrorCode::kInvalidArgument
-                  : failure.kind == LedgerError::kTimeout ? ErrorCode::kTimeout
-                                                          : ErrorCode::kUnavailable,
+  const bool unanswered = failure.unanswered || failure.kind == LedgerError::kTimeout;
+  return {.code = rows         ? ErrorCode::kInvalidArgument
+                  : unanswered ? ErrorCode::kTimeout
+                               : ErrorCode::kUnavailable,
           .retry = rows ? Retry::kPointless : Retry::kMayHelp,
           .field = rows || failure.kind == LedgerError::kLocked ? "rows" : "",
           .detail = "the ledger failed: " + failure.detail,

@@ -30,8 +30,9 @@ struct SqlStatement {
 struct SqlFailure {
   LedgerError kind = LedgerError::kOther;
   std::string detail;
-  std::string fix = {};  // empty: the usual remedy for `kind`
-  size_t statement = 0;  // the index of the statement that failed
+  std::string fix = {};     // empty: the usual remedy for `kind`
+  size_t statement = 0;     // the index of the statement that failed
+  bool unanswered = false;  // the connection was lost: the server may have run all statements
 };
 
 // A row of a result, valid during the callback.

@@ -160,7 +160,7 @@ class FailingLink final : public ledgers::SqlLink {
                                          const EachRow& each, Connection connection) override {
     if (statements[0].sql.starts_with(prefix) && times > 0) {
       --times;
-      return ledgers::SqlFailure{.kind = kind, .detail = "injected"};
+      return ledgers::SqlFailure{.kind = kind, .detail = "injected", .unanswered = unanswered};
     }
     return inner_->run(statements, each, connection);
   }
@@ -170,6 +170,7 @@ class FailingLink final : public ledgers::SqlLink {
   int times = 0;
   std::string prefix = "COMMIT";
   telemetry::LedgerError kind = telemetry::LedgerError::kDeadlock;
+  bool unanswered = false;
 
  private:
   std::unique_ptr<SqlLink> inner_;
@@ -228,6 +229,9 @@ TEST_F(SqlStore, MapsFailuresToErrors) {
   EXPECT_EQ(error_of(LedgerError::kTimeout).code, ErrorCode::kTimeout);
   EXPECT_EQ(error_of(LedgerError::kBadRows).retry, Retry::kPointless);
   EXPECT_EQ(error_of(LedgerError::kMissingTables).fix, "run: weir migrate --ledger sqlite:x");
+  // What the call wrote may be committed.
+  link_.unanswered = true;
+  EXPECT_EQ(error_of(LedgerError::kUnreachable).code, ErrorCode::kTimeout);
 }
 
 TEST_F(SqlStore, SuggestsRemediesForAFile) {
