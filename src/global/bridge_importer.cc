@@ -163,7 +163,7 @@ void BridgeImporter::acquire(Instant now) {
                   round_task_.call_origin<BridgeGrant>(
                       now.mono, [this](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return end_round(when, true);
-                        clock_.note_store(grant->now, round_.began, when.mono);
+                        note_grant(round_.began, when, *grant);
                         on_grant(clock_.time(when), *grant);
                       }));
 }
@@ -179,7 +179,7 @@ void BridgeImporter::renew_lease(Instant now) {
                   renewal_.call_origin<BridgeGrant>(
                       began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return;
-                        note_renewal(began, when, *grant);
+                        note_grant(began, when, *grant);
                         if (has_seen(*grant)) return;
                         // The origin lost its data, and with them rows that the round applied.
                         round_task_.cancel();
@@ -187,8 +187,14 @@ void BridgeImporter::renew_lease(Instant now) {
                       }));
 }
 
-void BridgeImporter::note_renewal(MonoTime began, Instant now, const BridgeGrant& grant) {
+void BridgeImporter::note_grant(MonoTime began, Instant now, const BridgeGrant& grant) {
   clock_.note_store(grant.now, began, now.mono);
+  // Since the end of our lease another process may have been the bridge and have published, even if
+  // it has the lease no more.
+  if (!grant.ours || !is_bridge(now.mono)) {
+    loss_ = Loss::kNone;
+    knows_records_ = false;
+  }
   granted_until_ = grant.ours ? began + kLease : MonoTime{};
 }
 
@@ -204,15 +210,11 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
   if (std::exchange(discards_next_, false)) invalid_id_ = seen_id_;
   refused_at_.reset();
   if (!grant.ours) {
-    granted_until_ = {};
     refused_at_ = now.mono;
-    loss_ = Loss::kNone;
-    knows_records_ = false;
     restoration_.reset();
     failing_since_.reset();
     return;
   }
-  granted_until_ = round_.began + kLease;
   // The heartbeat will tell.
   if (!clock_.is_settled(now)) return end_round(now, true);
   keep_or_renew(now, saved, grant.evicted);
@@ -400,7 +402,7 @@ void BridgeImporter::check_state(Instant now) {
                       began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
                         renewal_.next = when.mono + kRenewEvery;
                         if (!grant) return end_round(when, true);
-                        note_renewal(began, when, *grant);
+                        note_grant(began, when, *grant);
                         if (!grant->ours || !has_seen(*grant)) return end_round(when, true);
                         save_round(when);
                       }));

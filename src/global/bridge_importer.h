@@ -16,9 +16,10 @@
 //
 // If our own feed is shorter than it was, or began a new epoch, the ledger may have lost what we
 // published. Then our position stays as it is until the publisher has written the rows of the last
-// minute again, so that the next bridge finds the loss, too, if this one dies. A new bridge learns
-// from the records of the last minute how long our feed was. It may learn of a new epoch first, or
-// from a full read: the records of an earlier epoch show the loss in any order.
+// minute again, so that the next bridge finds the loss, too, if this one dies. A new bridge, or one
+// whose lease had ended, learns from the records of the last minute how long our feed was. It may
+// learn of a new epoch first, or from a full read: the records of an earlier epoch show the loss in
+// any order.
 //
 // After the origin lost all its data, our own rows may have counts that it has not: nobody replays
 // the counts of a process that ended. New counts would stay below our row, and so unpublished. So
@@ -180,7 +181,7 @@ class BridgeImporter {
 
   void acquire(Instant now);
   void renew_lease(Instant now);
-  void note_renewal(MonoTime began, Instant now, const BridgeGrant& grant);
+  void note_grant(MonoTime began, Instant now, const BridgeGrant& grant);
   [[nodiscard]] bool has_seen(const BridgeGrant& grant) const;
   void on_grant(Instant now, const BridgeGrant& grant);
   void read_feeds(Instant now);

@@ -113,5 +113,31 @@ TEST_F(BridgeLoss, IsFoundByABridgeThatSlept) {
   EXPECT_EQ(in_ledger("lost"), 70U);
 }
 
+// Regression: the lease of the other one had ended, too, when the process woke up. So it was not
+// refused, and took the records that it had read before for the last ones. Its next batch got the
+// number of the lost one, which hid the loss for good.
+TEST_F(BridgeLoss, IsFoundByABridgeThatSleptUntilTheLeaseWasFree) {
+  const auto one = make_process("one");
+  replay("kept", 60, Due::kNow);
+  pass(Millis(500), {one.get()});
+  ASSERT_EQ(in_ledger("kept"), 60U);
+  clock_.advance(BridgeImporter::kLease);
+  const auto behind = ledger_->snapshot();
+  {
+    const auto two = make_process("two");
+    pass(Millis(500), {two.get()});
+    two->ledger->is_reachable = false;  // it saves no position
+    replay("lost", 70, Due::kNow);
+    pass(Millis(300), {two.get()});
+    ASSERT_EQ(in_ledger("lost"), 70U);
+  }
+  ledger_->restore(*behind);
+  clock_.advance(BridgeImporter::kLease);
+  replay("new", 80, Due::kNow);
+  pass(Millis(3000), {one.get()});
+  EXPECT_EQ(in_ledger("new"), 80U);
+  EXPECT_EQ(in_ledger("lost"), 70U);
+}
+
 }  // namespace
 }  // namespace weir::global
