@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { freePort, kLongWindow, Origin, startNode, until, untilConnected } from './region.mjs';
+import { freePort, freeze, kLongWindow, Origin, startNode, until, untilConnected } from './region.mjs';
 import { kRootKey, run, startServer, temporaryFolder, withTimeout } from './server.mjs';
 
 const kExamples = fileURLToPath(new URL('../../examples/gateways/', import.meta.url));
@@ -342,8 +342,8 @@ for (const [name, whileDown, whileSlow, refused] of [
 
     test(`while Weir is slow requests get ${whileSlow}`, async () => {
       const from = '127.0.0.10';
-      process.kill(weir.pid, 'SIGSTOP');
       try {
+        await freeze(weir.child);
         assert.deepEqual(await statuses(3, gateway.port, login({ from })), Array(3).fill(whileSlow));
       } finally {
         process.kill(weir.pid, 'SIGCONT');

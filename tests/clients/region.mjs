@@ -50,6 +50,15 @@ export function freeze(child) {
   return until('a process to stand still', () => readdirSync(threads).every(stands));
 }
 
+// How often a server has lost Redis. It replaces a connection without an answer for 2 s; a call may find
+// that, or none. `also` are further reasons of failed calls that count.
+export async function lossesOf(server, ...also) {
+  const failed = (reason) => server.metric('weir_origin_errors_total', `reason="${reason}"`);
+  const reconnects = Math.max(0, (await server.metric('weir_origin_connections_total')) - 1);
+  const reasons = await Promise.all(['unreachable', 'circuit_open', ...also].map(failed));
+  return reasons.reduce((sum, each) => sum + each, reconnects);
+}
+
 // A redis-server that can be suspended, killed, and restarted on its port.
 export class Origin {
   constructor() {

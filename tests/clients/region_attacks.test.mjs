@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 
 import { admittedOf, burst, byWindow, isStrict, Region, windowsOf, windowStart } from './bursts.mjs';
 import { Proxy } from './proxy.mjs';
-import { clientOf, kLongWindow, kUsualDeadline, rest, verdictOf } from './region.mjs';
+import { clientOf, kLongWindow, kUsualDeadline, lossesOf, rest, verdictOf } from './region.mjs';
 
 const kMost = 100;
 const kConverge = 1.25;
@@ -29,24 +29,29 @@ for (const [consistency, most] of [
   ['converge', kConverge * kMost],
   ['exact', kMost],
 ]) {
-  // A request that waited too long is late, and Redis is not lost.
+  // A request that waited too long is late, and Redis is not lost. On a machine that stalls it may be:
+  // then each node admits a limit.
   test(`${consistency}: nodes keep the bound while Redis is half a second late`, async () => {
     const key = newKey(5000, { consistency });
     const results = [];
     const send = (count) => together(...near.nodes.map((node) => burst(node, key, count)));
+    const losses = () => Promise.all(near.nodes.map(({ server }) => lossesOf(server)));
+    const before = await losses();
     await windowStart(key.duration);
     results.push(...(await send(1)));
     await windowStart(key.duration);
     await near.origin.pause();
     const sent = [];
-    for (let i = 0; i < 25; ++i) {
+    for (const end = performance.now() + 500; performance.now() < end; ) {
       sent.push(send(20));
       await rest(20);
     }
     near.origin.resume();
     results.push(...(await Promise.all(sent)).flat());
-    console.log(`${consistency}, Redis late: ${perWindow(results)} of ${kMost}`);
-    for (const admitted of perWindow(results)) assert.ok(admitted <= most, `${perWindow(results)}`);
+    const lost = (await losses()).some((count, i) => count > before[i]);
+    const bound = lost ? near.nodes.length * kMost : most;
+    console.log(`${consistency}, Redis ${lost ? 'lost' : 'late'}: ${perWindow(results)} of ${kMost}`);
+    for (const admitted of perWindow(results)) assert.ok(admitted <= bound, `${perWindow(results)}`);
   });
 
   // A batch whose first item is denied by the known counts waits for its second item. Meanwhile the next

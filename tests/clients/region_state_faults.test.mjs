@@ -21,7 +21,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { Region } from './bursts.mjs';
 import { Proxy } from './proxy.mjs';
-import { kLongWindow, kUsualDeadline, rest, until, untilConnected, verdictOf } from './region.mjs';
+import { kLongWindow, kUsualDeadline, lossesOf, rest, until, untilConnected, verdictOf } from './region.mjs';
 import { withTimeout } from './server.mjs';
 
 const kNodes = 3;
@@ -99,7 +99,7 @@ class World {
   }
   // Ends a node; its proxy stays.
   async remove(node, signal = 'SIGTERM') {
-    node.losses = await lossesOf(node);
+    node.losses = await nodeLosses(node);
     this.nodes.splice(this.nodes.indexOf(node), 1);
     if (signal === 'SIGKILL') {
       node.killed = true;
@@ -138,14 +138,9 @@ class World {
   }
 }
 
-// How often a node has lost Redis; of one that was removed, until then. It replaces a connection
-// without an answer for 2 s. A call may find that, or none.
-async function lossesOf({ server, losses }) {
-  if (losses !== undefined) return losses;
-  const failed = (reason) => server.metric('weir_origin_errors_total', `reason="${reason}"`);
-  const reconnects = Math.max(0, (await server.metric('weir_origin_connections_total')) - 1);
-  const reasons = await Promise.all(['unreachable', 'circuit_open', 'timeout'].map(failed));
-  return reasons.reduce((sum, each) => sum + each, reconnects);
+// How often a node has lost Redis, or got no answer in time; of one that was removed, until then.
+async function nodeLosses({ server, losses }) {
+  return losses ?? lossesOf(server, 'timeout');
 }
 
 // What the nodes may admit of a small limit, and of a short one within a duration, in limits.
@@ -357,7 +352,7 @@ class Trial {
 async function trial(t, world, redis, harm, { keeps = true, loses, alone } = {}) {
   const run = new Trial(world);
   const before = new Map();
-  for (const node of world.nodes) before.set(node, await lossesOf(node));
+  for (const node of world.nodes) before.set(node, await nodeLosses(node));
   for (const node of world.nodes) await run.send(node, [...run.large, ...run.small]);
   for (const node of world.nodes) run.start(node);
   let took;
@@ -378,7 +373,7 @@ async function trial(t, world, redis, harm, { keeps = true, loses, alone } = {})
   await run.staysUsedUp();
   if (['prompt', 'killed', 'late', 'flushed', 'alone'].includes(redis)) {
     for (const node of new Set(run.log.map((entry) => entry.node))) {
-      run.stalled ||= node !== alone && (await lossesOf(node)) > (before.get(node) ?? 0);
+      run.stalled ||= node !== alone && (await nodeLosses(node)) > (before.get(node) ?? 0);
     }
   }
   if (run.stalled) console.log(`${t.name}: the machine stalled`);
