@@ -144,6 +144,9 @@ export async function startNode(origin, { args = [], readDeadline = '5s', ...opt
     ...options,
   });
   const client = clientOf(server);
+  // The server closes a connection that was idle for five minutes, which is a few cases on a busy machine.
+  const ping = setInterval(() => client.ping().catch(() => {}), 60_000).unref();
+  client.once('end', () => clearInterval(ping));
   const limit = async (identifier, most, cost = 1, duration = kLongWindow) =>
     verdictOf(await client.call('WEIR.LIMIT', 'api', identifier, most, duration, 'COST', cost));
   const peek = async (identifier, most, duration = kLongWindow) =>
