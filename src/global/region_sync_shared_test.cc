@@ -192,6 +192,38 @@ TEST_F(SharedRegion, ATakeOverDoesNotLookLikeALedgerThatRefusesWrites) {
   EXPECT_EQ(ask(two).basis, Basis::kDegraded);
 }
 
+// Regression: its last report was one of a process that is not the bridge, which reports less
+// often, and the next one came so late that the ledger seemed to refuse writes.
+TEST_F(SharedRegion, AProcessThatBecomesTheBridgeReportsAsOftenAsOne) {
+  TestRegion& one = add_process();
+  TestRegion& two = add_process();
+  add("west");
+  pass(Millis(2000));
+  ask_times(one, 1);
+  ask_times(two, 1);
+  // Both miss rows, which they report until their windows are over.
+  one.ledger->cut();
+  two.ledger->cut();
+  pass(Millis(4000));
+  one.ledger->restore();
+  two.ledger->restore();
+  pass(Millis(2000));
+  TestRegion& bridge = is_bridge(one) ? one : two;
+  TestRegion& other = is_bridge(one) ? two : one;
+  const uint64_t before = other.ledger->heartbeats();
+  for (int i = 0; i < 1000 && other.ledger->heartbeats() == before; ++i) pass(Millis(10));
+  ASSERT_FALSE(is_bridge(other));
+  ASSERT_GT(other.ledger->heartbeats(), before);
+  while (bridge.limiter->run_sync(clock_.now(), Flush::kAll).waiting > 0) clock_.advance(Millis(1));
+  kill(bridge);
+  pass(Millis(350));
+  ASSERT_TRUE(is_bridge(other));
+  for (int i = 0; i < 100; ++i) {
+    pass(Millis(50));
+    EXPECT_EQ(other.limiter->sync_stats().write_lag, Nanos(0));
+  }
+}
+
 TEST_F(SharedRegion, AnotherProcessTakesOverAtOnceWhenTheBridgeStops) {
   TestRegion& one = add_process();
   TestRegion& two = add_process();

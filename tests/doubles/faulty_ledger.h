@@ -69,6 +69,8 @@ class FaultyLedger final : public GlobalLedger {
   // Until unlock_rows(), another transaction holds the rows of this identifier.
   void lock_rows_of(std::string identifier) { locked_ = std::move(identifier); }
   void unlock_rows() { locked_.clear(); }
+  // Calls of heartbeat().
+  [[nodiscard]] uint64_t heartbeats() const { return heartbeats_; }
   // Until accept_writes(), reads succeed and writes fail.
   void refuse_writes() { refuses_writes_ = true; }
   void accept_writes() { refuses_writes_ = false; }
@@ -116,6 +118,7 @@ class FaultyLedger final : public GlobalLedger {
         stale);
   }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
+    ++heartbeats_;
     if (refuses_writes_) return refuse<LedgerFleet>(reply);
     execute<LedgerFleet>(
         next_fault(), std::move(reply),
@@ -207,6 +210,7 @@ class FaultyLedger final : public GlobalLedger {
   const std::shared_ptr<GlobalLedger> inner_;
   std::string rejected_;
   std::string locked_;
+  uint64_t heartbeats_ = 0;
   bool refuses_writes_ = false;
   uint64_t state_;
   LedgerFaultOdds odds_;
