@@ -2,11 +2,12 @@
 // origin decides: the first request renews what this process knows of that usage, and the origin is
 // told before it decides.
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "base/atomic.h"
+#include "base/countdown.h"
 #include "decide/engine.h"
 #include "memory/conversion.h"
 #include "memory/exact_use.h"
@@ -20,86 +21,96 @@ namespace weir::decide {
 using memory::CellClass;
 using memory::Tuple;
 
-// The tuples whose usage is taken over, and that the origin counts, too.
-struct Engine::Sources {
-  bool open = false;  // a request is on an open tuple
-  std::vector<memory::TupleKey> windows;
-  std::vector<memory::TupleKey> kept;  // the origin keeps their whole state
-  std::vector<memory::Query> peeks;    // at those
+bool Engine::Sources::answered() const {
+  return std::all_of(windows.begin(), windows.end(),
+                     [](const Window& each) { return each.read.answered; }) &&
+         std::all_of(kept.begin(), kept.end(), [](const Kept& each) {
+           return each.answer.status != regional::StepResult::Status::kLate;
+         });
+}
 
-  [[nodiscard]] bool empty() const { return windows.empty() && kept.empty(); }
-};
-
-Engine::Sources Engine::sources_of(Instant now,
-                                   const std::vector<regional::StepRequest>& requests) const {
-  Sources sources;
-  const memory::TupleStore& tuples = *state_.tuples;
+Engine::SourcesPtr Engine::sources_of(Instant now,
+                                      const std::vector<regional::StepRequest>& requests) {
+  SourcesPtr sources;
+  const auto all = [&]() -> Sources& {
+    if (sources == nullptr) sources = std::make_shared<Sources>();
+    return *sources;
+  };
   for (const regional::StepRequest& request : requests) {
-    if (tuples.other_classes(*request.key) == 0) continue;
-    const epoch::Guard guard;
-    const Tuple tuple = tuples.table.find(*request.key);
-    if (!tuple || !memory::is_open(tuple)) continue;
-    sources.open = true;
-    const memory::ClassSet from =
-        regional::conversion_to(tuples, *state_.region, *request.key, *request.query, now,
-                                regional::Purpose::kTell)
-            .from;
-    for (const CellClass other : memory::kAllClasses) {
-      if ((from & memory::set_of(other)) == 0) continue;
-      const memory::TupleKey key = memory::key_of_class(*request.key, other, tuples.hash);
-      const Tuple source = tuples.table.find(key);
-      if (!source) continue;
-      if (request.key->header().cell_class() == CellClass::kWindow && counts_for_regions()) {
-        // How much of the usage is of this region; see units_of_region().
-        const auto usage = memory::usage_key(
-            key, regional::horizon_of(memory::peek_of(source, now.wall)), tuples.hash);
-        if (usage && tuples.table.find(*usage)) sources.windows.push_back(*usage);
-      }
-      if (other == CellClass::kWindow) {
-        sources.windows.push_back(key);
-      } else if (memory::ExactUse(source).known().fresh_until > MonoTime{}) {
-        sources.kept.push_back(key);
-        sources.peeks.push_back(memory::peek_of(source, now.wall));
-      }
-    }
+    if (is_open(*request.key)) add_conversion(now, request, all());
+    if (const auto usage = unread_usage(now, request)) all().windows.push_back(*usage);
   }
   return sources;
 }
 
-void Engine::renew(Instant now, const Sources& sources, const regional::Caller& caller,
-                   UniqueFunction<void(bool)> done) {
+bool Engine::is_open(const memory::TupleKey& key) const {
+  if (state_.tuples->other_classes(key) == 0) return false;
+  const epoch::Guard guard;
+  const Tuple tuple = state_.tuples->table.find(key);
+  return tuple && memory::is_open(tuple);
+}
+
+void Engine::add_conversion(Instant now, const regional::StepRequest& request,
+                            Sources& sources) const {
+  const memory::TupleStore& tuples = *state_.tuples;
+  const epoch::Guard guard;
+  const memory::ClassSet from =
+      regional::conversion_to(tuples, *state_.region, *request.key, *request.query, now,
+                              regional::Purpose::kTell)
+          .from;
+  for (const CellClass other : memory::kAllClasses) {
+    if ((from & memory::set_of(other)) == 0) continue;
+    const memory::TupleKey key = memory::key_of_class(*request.key, other, tuples.hash);
+    const Tuple source = tuples.table.find(key);
+    if (!source) continue;
+    if (request.key->header().cell_class() == CellClass::kWindow && counts_for_regions()) {
+      // How much of the usage is of this region; see units_of_region().
+      const auto usage = memory::usage_key(
+          key, regional::horizon_of(memory::peek_of(source, now.wall)), tuples.hash);
+      if (usage && tuples.table.find(*usage)) sources.windows.push_back({.key = *usage});
+    }
+    if (other == CellClass::kWindow) {
+      sources.windows.push_back({.key = key});
+    } else if (memory::ExactUse(source).known().fresh_until > MonoTime{}) {
+      sources.kept.push_back({.key = key, .peek = memory::peek_of(source, now.wall)});
+    }
+  }
+}
+
+void Engine::renew(Instant now, const SourcesPtr& sources, const regional::Caller& caller,
+                   Task done) {
   struct Call {
-    base::Atomic<int> parts{0};  // whoever of the two ends last calls the handler
-    base::Atomic<bool> answered{true};
-    UniqueFunction<void(bool)> done;
-    void end_part(bool is_answered) {
-      if (!is_answered) answered.store(false, std::memory_order_relaxed);
-      if (parts.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        done(answered.load(std::memory_order_relaxed));
-      }
+    base::Countdown parts;
+    Task done;
+    void end_part() {
+      if (parts.end_part()) done();
     }
   };
   const auto call = std::make_shared<Call>();
   call->done = std::move(done);
-  call->parts.store((sources.windows.empty() ? 0 : 1) + (sources.kept.empty() ? 0 : 1),
-                    std::memory_order_relaxed);
-  if (!sources.windows.empty()) {
-    std::vector<regional::ReadRequest> reads;
-    for (const memory::TupleKey& key : sources.windows) {
-      reads.push_back({.key = &key,
-                       .duration = key.header().duration(),
-                       .requirement = regional::ReadRequirement::kStale});
-    }
-    refresh_->read(now, reads, caller,
-                   [call](const auto& all) { call->end_part(regional::all_answered(all)); });
+  std::vector<regional::ReadRequest> reads;
+  for (const Sources::Window& each : sources->windows) {
+    reads.push_back({.key = &each.key,
+                     .duration = each.key.header().duration(),
+                     .requirement = each.requirement});
   }
-  if (!sources.kept.empty()) {
-    std::vector<regional::StepRequest> peeks;
-    for (size_t i = 0; i < sources.kept.size(); ++i) {
-      peeks.push_back({.key = &sources.kept[i], .query = &sources.peeks[i]});
-    }
-    steps_->ask(now, peeks, caller,
-                [call](const auto& all) { call->end_part(regional::all_answered(all)); });
+  std::vector<regional::StepRequest> peeks;
+  for (const Sources::Kept& each : sources->kept) {
+    peeks.push_back({.key = &each.key, .query = &each.peek});
+  }
+  call->parts.set((reads.empty() ? 0 : 1) + (peeks.empty() ? 0 : 1));
+  if (!reads.empty()) {
+    refresh_->read(now, reads, caller,
+                   [call, sources](const std::vector<regional::ReadResult>& all) {
+                     for (size_t i = 0; i < all.size(); ++i) sources->windows[i].read = all[i];
+                     call->end_part();
+                   });
+  }
+  if (!peeks.empty()) {
+    steps_->ask(now, peeks, caller, [call, sources](const std::vector<regional::StepResult>& all) {
+      for (size_t i = 0; i < all.size(); ++i) sources->kept[i].answer = all[i];
+      call->end_part();
+    });
   }
 }
 
@@ -124,19 +135,17 @@ void Engine::convert_windows(const std::vector<regional::StepRequest>& requests)
 void Engine::ask(Instant now, std::vector<regional::StepRequest> requests,
                  std::shared_ptr<void> keys, const regional::Caller& caller,
                  regional::StepHandler done) {
-  const Sources sources = sources_of(now, requests);
-  if (sources.empty()) {
-    if (sources.open) convert_windows(requests);
-    return ask_after_usage(now, std::move(requests), std::move(keys), caller, std::move(done));
-  }
-  renew(now, sources, caller,
-        [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys), caller,
-         done = std::move(done)](bool answered) mutable {
-          self->convert_windows(requests);
-          if (!answered) done = regional::as_approximate(std::move(done));
-          self->ask_after_usage(self->state_.tuples->clock.now(), std::move(requests),
-                                std::move(keys), caller, std::move(done));
-        });
+  const SourcesPtr sources = sources_of(now, requests);
+  if (sources == nullptr) return steps_->ask(now, requests, caller, std::move(done));
+  auto ask_now = [self = shared_from_this(), sources, requests = std::move(requests),
+                  keys = std::move(keys), caller, done = std::move(done)]() mutable {
+    self->convert_windows(requests);
+    // The origin decides without the counts that could not be read.
+    if (!sources->answered()) done = regional::as_approximate(std::move(done));
+    self->steps_->ask(self->state_.tuples->clock.now(), requests, caller, std::move(done));
+  };
+  if (sources->empty()) return ask_now();
+  renew(now, sources, caller, std::move(ask_now));
 }
 
 }  // namespace weir::decide

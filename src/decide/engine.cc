@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/countdown.h"
 #include "base/inline.h"
 #include "decide/fast_path.h"
 #include "decide/validate.h"
@@ -58,19 +59,19 @@ bool sizes_match(size_t requests, std::span<Result<Verdict>> verdicts) {
 Engine::Engine(const Clock& clock, const Options& options)
     : state_(clock, options, options.seed ? *options.seed : platform::entropy()),
       decider_(state_),
-      refresh_(options.origin
-                   ? std::make_shared<regional::Refresh>(state_.tuples, state_.region,
-                                                         state_.publish_watch, state_.counters)
-                   : nullptr),
+      refresh_(options.origin ? std::make_shared<regional::Refresh>(state_.tuples, state_.region,
+                                                                    state_.merger, state_.counters)
+                              : nullptr),
       steps_(options.origin && options.origin->step_store() != nullptr
                  ? std::make_shared<regional::Steps>(state_.tuples, state_.region,
-                                                     state_.publish_watch, state_.counters)
+                                                     state_.publish_watch, state_.merger,
+                                                     state_.counters)
                  : nullptr),
       has_exact_store_(steps_ != nullptr && options.origin->exact_store() != nullptr),
       is_region_(options.ledger != nullptr && options.origin == nullptr && options.other_regions),
       replay_(options.origin
-                  ? std::make_shared<regional::Replay>(
-                        state_.tuples, state_.region, state_.publish_watch, steps_, state_.counters)
+                  ? std::make_shared<regional::Replay>(state_.tuples, state_.region, state_.merger,
+                                                       steps_, state_.counters)
                   : nullptr),
       sync_(options.ledger
                 ? std::make_shared<global::RegionSync>(state_.tuples, state_.region, state_.global,
@@ -285,8 +286,11 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
   };
   struct Call {
     std::vector<Pending> pending;
-    base::Atomic<int> parts{0};  // whichever ends last calls the handler
+    base::Countdown parts;
     Task done;
+    void end_part() {
+      if (parts.end_part()) done();
+    }
   };
   std::shared_ptr<Call> call;
   std::vector<size_t> changed;  // requests that first take over what was counted before
@@ -323,45 +327,39 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
       asks.push_back({.key = &each.context.key, .query = &each.context.query});
     }
   }
-  call->parts.store(
-      (reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1) + static_cast<int>(changed.size()),
-      std::memory_order_relaxed);
+  call->parts.set((reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1) + changed.size());
   call->done = std::move(done);
-  const auto end_part = [](Call& of) {
-    if (of.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) of.done();
-  };
   const regional::Caller caller = caller_of(now, home);
   for (const size_t i : changed) {
-    check_async(now, requests[i], caller,
-                [call, verdicts, i, end_part, &home](Result<Verdict> verdict) {
-                  verdicts[i] = std::move(verdict);
-                  // Posted: this may have been called at once.
-                  home.post([call, end_part] { end_part(*call); });
-                });
+    check_async(now, requests[i], caller, [call, verdicts, i, &home](Result<Verdict> verdict) {
+      verdicts[i] = std::move(verdict);
+      // Posted: this may have been called at once.
+      home.post([call] { call->end_part(); });
+    });
   }
   if (!reads.empty()) {
     refresh_->read(now, reads, caller,
-                   [self = shared_from_this(), call, verdicts,
-                    end_part](const std::vector<regional::ReadResult>& results) {
+                   [self = shared_from_this(), call,
+                    verdicts](const std::vector<regional::ReadResult>& results) {
                      const regional::ReadResult* result = results.data();
                      for (Pending& each : call->pending) {
                        if (!regional::is_read(each.requirement)) continue;
                        const Basis basis = self->basis_after_read(*result++, each.context);
                        self->decide_and_recheck(each.context, basis, verdicts[each.item].value());
                      }
-                     end_part(*call);
+                     call->end_part();
                    });
   }
   if (!asks.empty()) {
     ask(now, std::move(asks), call, caller,
-        [self = shared_from_this(), call, verdicts,
-         end_part](const std::vector<regional::StepResult>& results) {
+        [self = shared_from_this(), call,
+         verdicts](const std::vector<regional::StepResult>& results) {
           const regional::StepResult* result = results.data();
           for (Pending& each : call->pending) {
             if (regional::is_read(each.requirement)) continue;
             self->finish_step(*result++, each.context, verdicts[each.item].value());
           }
-          end_part(*call);
+          call->end_part();
         });
   }
   return false;

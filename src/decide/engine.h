@@ -15,6 +15,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -153,21 +154,41 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] Count foreign_units(const RequestContext& context) const;
   [[nodiscard]] bool is_in_table(const memory::TupleKey& key) const;
   // Asks the origin. First renews what is known of the tuples whose usage an open tuple has taken
-  // over (memory/conversion.h), and tells the origin. `keys`: owns what the requests point to.
+  // over (memory/conversion.h), and tells the origin; of tuples whose state it keeps, also reads
+  // what the other regions have admitted, if that is not known. `keys`: owns what the requests
+  // point to.
   void ask(Instant now, std::vector<regional::StepRequest> requests, std::shared_ptr<void> keys,
            const regional::Caller& caller, regional::StepHandler done);
-  struct Sources;
-  [[nodiscard]] Sources sources_of(Instant now,
-                                   const std::vector<regional::StepRequest>& requests) const;
-  // Calls the handler with whether all was answered.
-  void renew(Instant now, const Sources& sources, const regional::Caller& caller,
-             UniqueFunction<void(bool)> done);
+  // The tuples whose usage counts for a request on another one, and what the origin answers about
+  // them.
+  struct Sources {
+    struct Window {
+      memory::TupleKey key;
+      regional::ReadRequirement requirement = regional::ReadRequirement::kStale;
+      regional::ReadResult read{};
+    };
+    struct Kept {  // the origin keeps its whole state
+      memory::TupleKey key;
+      memory::Query peek;
+      regional::StepResult answer{};
+    };
+    std::vector<Window> windows;
+    std::vector<Kept> kept;
+
+    [[nodiscard]] bool empty() const { return windows.empty() && kept.empty(); }
+    [[nodiscard]] bool answered() const;
+  };
+  using SourcesPtr = std::shared_ptr<Sources>;
+  // Null: all requests may be asked for at once.
+  [[nodiscard]] SourcesPtr sources_of(Instant now,
+                                      const std::vector<regional::StepRequest>& requests);
+  [[nodiscard]] bool is_open(const memory::TupleKey& key) const;
+  void add_conversion(Instant now, const regional::StepRequest& request, Sources& sources) const;
+  [[nodiscard]] std::optional<Sources::Window> unread_usage(Instant now,
+                                                            const regional::StepRequest& request);
+  // Asks the origin about all of them, of which there must be one, then calls the handler.
+  void renew(Instant now, const SourcesPtr& sources, const regional::Caller& caller, Task done);
   void convert_windows(const std::vector<regional::StepRequest>& requests) const;
-  // Asks the origin; of tuples whose state it keeps, first reads what the other regions have
-  // admitted, if that is not known.
-  void ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
-                       std::shared_ptr<void> keys, const regional::Caller& caller,
-                       regional::StepHandler done);
   // Requests whose duration was changed: takeover_path.cc.
   [[nodiscard]] bool must_take_over(Instant now, const Request& request) const;
   Result<Verdict> check_after_change(Instant now, const Request& request);

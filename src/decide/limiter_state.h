@@ -12,6 +12,7 @@
 #include "global/global_state.h"
 #include "memory/publish_watch.h"
 #include "memory/tuple_store.h"
+#include "regional/merger.h"
 #include "regional/region_state.h"
 #include "telemetry/limiter_counters.h"
 #include "weir/clock.h"
@@ -26,7 +27,8 @@ struct LimiterState {
         region(std::make_shared<regional::RegionState>(options, *tuples)),
         global(options.ledger ? std::make_shared<global::GlobalState>(options, *tuples) : nullptr),
         publish_watch(options.ledger ? std::make_shared<memory::PublishWatch>(*tuples) : nullptr),
-        counters(std::make_shared<telemetry::LimiterCounters>()) {}
+        counters(std::make_shared<telemetry::LimiterCounters>()),
+        merger(std::make_shared<regional::Merger>(tuples, region, publish_watch, counters)) {}
 
   const std::shared_ptr<memory::TupleStore> tuples;
   const std::shared_ptr<regional::RegionState> region;
@@ -34,6 +36,7 @@ struct LimiterState {
   const std::shared_ptr<global::GlobalState> global;
   const std::shared_ptr<memory::PublishWatch> publish_watch;
   const std::shared_ptr<telemetry::LimiterCounters> counters;
+  const std::shared_ptr<const regional::Merger> merger;
 };
 
 }  // namespace weir::decide

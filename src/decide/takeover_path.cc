@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "algorithms/windows.h"
-#include "base/atomic.h"
+#include "base/countdown.h"
 #include "decide/engine.h"
 #include "decide/validate.h"
 #include "memory/conversion.h"
@@ -183,12 +183,7 @@ struct Engine::Takeover {
   bool asks = false;  // the origin keeps the state of the request
   regional::Caller caller;
   UniqueFunction<void(Taken)> done;
-  base::Atomic<int> parts{0};  // whichever of the reads and peeks ends last goes on
-  std::vector<TupleKey> windows;
-  std::vector<regional::ReadResult> reads;
-  std::vector<TupleKey> kept;
-  std::vector<memory::Query> peeks;
-  std::vector<regional::StepResult> answers;
+  Sources sources;
   Units units;
 };
 
@@ -404,7 +399,7 @@ bool Engine::check_all_async_after_change(Instant now, std::span<const Request> 
     std::vector<OwnedRequest> owned;
     std::vector<Taken> taken;
     BatchHandler done;
-    base::Atomic<int> parts{1};  // whichever ends last decides the batch
+    base::Countdown parts;
   };
   const auto call = std::make_shared<Call>();
   call->done = std::move(done);
@@ -414,9 +409,9 @@ bool Engine::check_all_async_after_change(Instant now, std::span<const Request> 
     call->owned.emplace_back(requests[i]);
     if (requests[i].past != nullptr && must_take_over(now, requests[i])) takes.push_back(i);
   }
-  call->parts.store(1 + static_cast<int>(takes.size()), std::memory_order_relaxed);
+  call->parts.set(1 + takes.size());
   const auto end_part = [self = shared_from_this(), call, caller] {
-    if (call->parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+    if (!call->parts.end_part()) return false;
     std::vector<Request> plain;
     for (const OwnedRequest& each : call->owned) plain.push_back(each.request());
     const Instant then = self->state_.tuples->clock.now();
@@ -458,11 +453,12 @@ bool Engine::take_over(Instant now, const Request& request, const regional::Call
   // Creates the tuple.
   if (request.cost > 0) (void)read_requirement(call->context, Waiting::kPossible);
   call->context.query.bound = {};
+  const SourcesPtr sources(call, &call->sources);
   for_each_past(call->past, query.duration, [&](Millis duration) {
     for (const CellClass each : memory::kAllClasses) {
       const TupleKey key = key_with(call->context.key, duration, each, state_.tuples->hash);
       if (each == CellClass::kWindow) {
-        call->windows.push_back(key);
+        sources->windows.push_back({.key = key});
         continue;
       }
       if (!has_exact_store_) continue;
@@ -473,44 +469,21 @@ bool Engine::take_over(Instant now, const Request& request, const regional::Call
       const Count most =
           std::min(query.ask.capacity,
                    each == CellClass::kLog ? kMaxLogLimit : algorithms::kAlwaysRepresentable);
-      call->kept.push_back(key);
-      call->peeks.push_back(tuple ? memory::peek_of(tuple, now.wall)
-                                  : memory::Query{.now = now.wall,
-                                                  .algorithm = algorithm_of(each),
-                                                  .duration = duration,
-                                                  .limit = most,
-                                                  .ask = {.capacity = most, .cost = 0}});
+      sources->kept.push_back({.key = key,
+                               .peek = tuple
+                                           ? memory::peek_of(tuple, now.wall)
+                                           : memory::Query{.now = now.wall,
+                                                           .algorithm = algorithm_of(each),
+                                                           .duration = duration,
+                                                           .limit = most,
+                                                           .ask = {.capacity = most, .cost = 0}}});
     }
   });
   if (call->asks && !is_window) {
-    call->kept.push_back(call->context.key);
-    call->peeks.push_back(query);
-    call->peeks.back().ask.cost = 0;
+    sources->kept.push_back({.key = call->context.key, .peek = query});
+    sources->kept.back().peek.ask.cost = 0;
   }
-  call->parts.store(call->kept.empty() ? 1 : 2, std::memory_order_relaxed);
-  const auto end_part = [self = shared_from_this(), call] {
-    if (call->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) self->sum_up(call);
-  };
-  std::vector<regional::ReadRequest> reads;
-  for (const TupleKey& key : call->windows) {
-    reads.push_back({.key = &key,
-                     .duration = key.header().duration(),
-                     .requirement = regional::ReadRequirement::kStale});
-  }
-  refresh_->read(now, reads, caller,
-                 [call, end_part](const std::vector<regional::ReadResult>& all) {
-                   call->reads = all;
-                   end_part();
-                 });
-  if (call->kept.empty()) return false;
-  std::vector<regional::StepRequest> peeks;
-  for (size_t i = 0; i < call->kept.size(); ++i) {
-    peeks.push_back({.key = &call->kept[i], .query = &call->peeks[i]});
-  }
-  steps_->ask(now, peeks, caller, [call, end_part](const std::vector<regional::StepResult>& all) {
-    call->answers = all;
-    end_part();
-  });
+  renew(now, sources, caller, [self = shared_from_this(), call] { self->sum_up(call); });
   return false;
 }
 
@@ -522,11 +495,11 @@ void Engine::sum_up(const TakeoverPtr& call) {
   call->units = known_past(context, call->past);
   Units& units = call->units;
   bool answered = true;
-  for (size_t i = 0; i < call->reads.size(); ++i) {
-    const regional::ReadResult& read = call->reads[i];
+  for (const Sources::Window& window : call->sources.windows) {
+    const regional::ReadResult& read = window.read;
     answered = answered && read.answered;
     if (!read.answered || read.merged) continue;
-    const auto at = algorithms::position_of(context.now.wall, call->windows[i].header().duration());
+    const auto at = algorithms::position_of(context.now.wall, window.key.header().duration());
     algorithms::WindowCounts region = read.counts;
     algorithms::WindowCounts foreign;
     if (state_.global && read.regions != nullptr) {
@@ -540,13 +513,13 @@ void Engine::sum_up(const TakeoverPtr& call) {
     units.region = std::max(units.region, here);
     units.all = std::max(units.all, here + algorithms::sliding_estimate(at, foreign));
   }
-  for (size_t i = 0; i < call->answers.size(); ++i) {
-    const regional::StepResult& answer = call->answers[i];
+  for (const Sources::Kept& kept : call->sources.kept) {
+    const regional::StepResult& answer = kept.answer;
     const bool decided = answer.status == regional::StepResult::Status::kDecided;
     answered = answered && decided;
-    if (!decided || call->kept[i] == context.key) continue;
+    if (!decided || kept.key == context.key) continue;
     const Count used =
-        base::saturating_sub(call->peeks[i].ask.capacity, answer.decision.decision.remaining);
+        base::saturating_sub(kept.peek.ask.capacity, answer.decision.decision.remaining);
     units.all = std::max(units.all, used);
     // Other regions know what they have admitted.
     if (!state_.region->reads_regions) units.region = std::max(units.region, used);
@@ -625,7 +598,7 @@ void Engine::raise_exact(const TakeoverPtr& call) {
   const RequestContext& context = call->context;
   const Count capacity = context.query.ask.capacity;
   const Count there =
-      base::saturating_sub(capacity, call->answers.back().decision.decision.remaining);
+      base::saturating_sub(capacity, call->sources.kept.back().answer.decision.decision.remaining);
   (void)raise_to(context, call->units.all);
   if (there >= call->units.all) return end_takeover(*call, true);
   // No window of other regions is so short, nor that of regional::conversion_call().

@@ -52,41 +52,18 @@ void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
   if (usage) (void)decider_.decide(*usage);
 }
 
-void Engine::ask_after_usage(Instant now, std::vector<regional::StepRequest> requests,
-                             std::shared_ptr<void> keys, const regional::Caller& caller,
-                             regional::StepHandler done) {
-  std::vector<RequestContext> usages;
-  std::vector<ReadRequirement> requirements;
-  for (const regional::StepRequest& request : requests) {
-    const bool counted = counts_for_regions() &&
-                         request.key->header().cell_class() != CellClass::kWindow &&
-                         request.query->ask.cost > 0;
-    if (!counted) continue;
-    auto usage = usage_context(now, *request.key, *request.query, state_.tuples->hash);
-    if (!usage) continue;
-    const ReadRequirement requirement = read_requirement(*usage, Waiting::kImpossible);
-    if (!regional::is_read(requirement)) continue;
-    usages.push_back(*usage);
-    requirements.push_back(requirement);
-  }
-  if (usages.empty()) return steps_->ask(now, requests, caller, std::move(done));
-  std::vector<regional::ReadRequest> reads;
-  for (size_t i = 0; i < usages.size(); ++i) {
-    reads.push_back({.key = &usages[i].key,
-                     .duration = usages[i].query.duration,
-                     .requirement = requirements[i]});
-  }
-  // The counts are merged into the usage tuples, where the call finds them. It also asks if they
-  // could not be read: the origin then decides without them.
-  refresh_->read(
-      now, reads, caller,
-      [self = shared_from_this(), requests = std::move(requests), keys = std::move(keys), caller,
-       done = std::move(done)](const std::vector<regional::ReadResult>& results) mutable {
-        if (!regional::all_answered(results)) {
-          done = regional::as_approximate(std::move(done));
-        }
-        self->steps_->ask(self->state_.tuples->clock.now(), requests, caller, std::move(done));
-      });
+// Which the answer merges into the usage tuple, where the step finds it.
+std::optional<Engine::Sources::Window> Engine::unread_usage(Instant now,
+                                                            const regional::StepRequest& request) {
+  const bool counted = counts_for_regions() &&
+                       request.key->header().cell_class() != CellClass::kWindow &&
+                       request.query->ask.cost > 0;
+  if (!counted) return std::nullopt;
+  auto usage = usage_context(now, *request.key, *request.query, state_.tuples->hash);
+  if (!usage) return std::nullopt;
+  const ReadRequirement requirement = read_requirement(*usage, Waiting::kImpossible);
+  if (!regional::is_read(requirement)) return std::nullopt;
+  return Sources::Window{.key = usage->key, .requirement = requirement};
 }
 
 bool Engine::is_in_table(const memory::TupleKey& key) const {

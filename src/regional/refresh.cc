@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/countdown.h"
 #include "base/mutex.h"
 #include "base/wide.h"
-#include "regional/acked.h"
 
 namespace weir::regional {
 
@@ -30,7 +30,7 @@ struct Refresh::Waiter {
   Executor* home = nullptr;
   UniqueFunction<void(const std::vector<ReadResult>&)> done;
   std::vector<ReadResult> results;  // each flight writes its entry before it decrements `pending`
-  base::Atomic<size_t> pending{0};  // flights, and read() itself until the timer is set
+  base::Countdown pending;          // flights, and read() itself until the timer is set
 };
 
 // An entry of the results of a waiter.
@@ -73,7 +73,7 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, const 
   waiter->home = caller.home;
   waiter->done = std::move(done);
   waiter->results.resize(requests.size());
-  waiter->pending.store(requests.size() + 1, std::memory_order_relaxed);
+  waiter->pending.set(requests.size() + 1);
   if (!caller.has_time(now.mono)) {
     waiter->home->post([waiter] { waiter->done(waiter->results); });
     return;
@@ -204,34 +204,13 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
   // Evicted and created again since: the tuple has another component now, and the reply counts our
   // former one as a sibling. A later read gets it right.
   if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
-  const WindowCells cells(tuple);
   // The next charge must rebuild the tuple first.
   if (!tuples_->is_current(tuple, flight.sequence)) return false;
-  const Count known = memory::count_in(cells.siblings(flight.sequence), flight.sequence);
-  for (size_t back = 0; back < Flight::kCells; ++back) {
-    const int64_t newest = mutated(Mutation::kLateIntoNext) ? cells.newest() : flight.sequence;
-    const int64_t sequence = newest - static_cast<int64_t>(back);
-    if (cells.raise_siblings(sequence, totals[back].siblings) && publish_watch_ != nullptr) {
-      publish_watch_->after_sibling_change(tuple, sequence);
-    }
-    if (!heal_acked(*tuples_, tuple, sequence, totals[back].mine, flight.began.mono)) continue;
-    counters_->add(Stat::kHealed);
-    region_->replay_again(tuple, flight.generation, sequence);
-  }
-  if (totals[0].regions != nullptr) {
-    if (const auto handler = region_->region_counts.lock()) {
-      handler->merge_regions(tuple, *totals[0].regions);
-    }
-  }
-  cells.note_told(flight.sequence, std::min(flight.own, totals[0].mine),
-                  WindowCells::Refusals{totals[0].refused, totals[1].refused});
-  const Millis longest =
-      longest_while_failing(region_->replay_failing_since(), flight.began.mono,
-                            tuple.slot->header.duration(), region_->max_freshness);
-  const bool missed = region_->reads_regions && (totals[0].regions == nullptr ||
-                                                 region_->missed_messages_since(flight.began.mono));
-  note_read(tuple, flight.sequence, flight.began, Extent::kBoth,
-            missed ? OtherRegions::kAsBefore : OtherRegions::kKnown, known, longest);
+  merger_->merge(tuple, {.began = flight.began,
+                         .sequence = flight.sequence,
+                         .own = flight.own,
+                         .current = &totals[0],
+                         .last = &totals[1]});
   return true;
 }
 
@@ -257,8 +236,7 @@ void Refresh::answer(const Subscription& subscription, const ReadResult& result)
 }
 
 void Refresh::end_part(const WaiterPtr& waiter) {
-  // Acquire and release: the last part to end sees the results of the others.
-  if (waiter->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!waiter->pending.end_part()) return;
   waiter->home->post([waiter] { waiter->done(waiter->results); });
 }
 

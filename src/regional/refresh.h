@@ -10,7 +10,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <deque>
@@ -24,11 +23,11 @@
 #include "algorithms/windows.h"
 #include "base/atomic.h"
 #include "base/mutex.h"
-#include "memory/publish_watch.h"
 #include "memory/tuple_key.h"
 #include "memory/tuple_store.h"
 #include "regional/caller.h"
 #include "regional/freshness.h"
+#include "regional/merger.h"
 #include "regional/region_state.h"
 #include "telemetry/limiter_counters.h"
 #include "weir/origin.h"
@@ -50,20 +49,14 @@ struct ReadResult {
   std::shared_ptr<const std::vector<RegionCount>> regions = nullptr;
 };
 
-[[nodiscard]] inline bool all_answered(const std::vector<ReadResult>& results) {
-  return std::all_of(results.begin(), results.end(),
-                     [](const ReadResult& each) { return each.answered; });
-}
-
 class Refresh : public std::enable_shared_from_this<Refresh> {
  public:
-  // `publish_watch` is null without a ledger.
   Refresh(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
-          std::shared_ptr<memory::PublishWatch> publish_watch,
+          std::shared_ptr<const Merger> merger,
           std::shared_ptr<telemetry::LimiterCounters> counters)
       : tuples_(std::move(tuples)),
         region_(std::move(region)),
-        publish_watch_(std::move(publish_watch)),
+        merger_(std::move(merger)),
         counters_(std::move(counters)) {}
 
   // Reads all requested tuples, then calls `done` on the caller's executor with one result for
@@ -97,7 +90,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
 
   const std::shared_ptr<memory::TupleStore> tuples_;
   const std::shared_ptr<RegionState> region_;
-  const std::shared_ptr<memory::PublishWatch> publish_watch_;
+  const std::shared_ptr<const Merger> merger_;
   const std::shared_ptr<telemetry::LimiterCounters> counters_;
   std::array<Shard, kShards> shards_;
 };

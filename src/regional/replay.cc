@@ -7,7 +7,6 @@
 
 #include "base/mutex.h"
 #include "base/wide.h"
-#include "regional/acked.h"
 
 namespace weir::regional {
 
@@ -47,6 +46,11 @@ struct Replay::Sent {
   bool current = false;  // the current window when sent: only its read-back makes a tuple fresh
   Extent extent = Extent::kBoth;
   Due due = Due::kNever;
+
+  // Whether it is the window before, of the same tuple.
+  [[nodiscard]] bool is_last_of(const Sent& newer) const {
+    return index == newer.index && generation == newer.generation && sequence == newer.sequence - 1;
+  }
 };
 
 struct Replay::Batch {
@@ -240,8 +244,8 @@ void Replay::requeue_all_after_loss(Instant now) {
     };
     // An expired window was replayed while it mattered.
     if (!matters(newest)) continue;
-    (void)heal_acked(*tuples_, tuple, newest, 0, now.mono);
-    if (matters(newest - 1)) (void)heal_acked(*tuples_, tuple, newest - 1, 0, now.mono);
+    (void)merger_->lower_acked(tuple, newest, 0, now.mono);
+    if (matters(newest - 1)) (void)merger_->lower_acked(tuple, newest - 1, 0, now.mono);
     region_->mark_dirty(tuple);
     ++queued;
   }
@@ -435,44 +439,25 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
   counters_->add(Stat::kReplayed, batch.sent.size());
   // An origin that refuses writes still answers reads.
   if (batch.writes) region_->failing_since.store(0, std::memory_order_relaxed);
-  std::optional<uint32_t> last_refused;  // the tuple whose last window has a refusal
-  // Backwards: the last window of a tuple is merged before the current one makes the tuple fresh.
-  for (size_t i = batch.sent.size(); i-- > 0;) {
-    const Sent& sent = batch.sent[i];
-    const CellTotals& received = (*totals)[i];
+  const std::vector<Sent>& all = batch.sent;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Sent& sent = all[i];
+    const CellTotals* const received = &(*totals)[i];
+    const bool has_last = i + 1 < all.size() && all[i + 1].is_last_of(sent);
+    if (has_last) ++i;
     const epoch::Guard guard;
     const Tuple tuple = tuples_->table.at(sent.index);
-    if (!is_window(tuple)) continue;
-    const WindowCells cells(tuple);
-    if (cells.generation() != sent.generation) continue;
-    if (!sent.current && received.refused) last_refused = tuple.index;
-    const Count known = memory::count_in(cells.siblings(sent.sequence), sent.sequence);
-    // An origin of another epoch may have lost the count since.
-    if (batch.epoch == region_->origin->epoch()) {
-      note_acked(cells, sent.sequence, received.mine);
-    }
-    if (!mutated(Mutation::kFreshByAcknowledgement) &&
-        cells.raise_siblings(sent.sequence, received.siblings) && publish_watch_ != nullptr) {
-      publish_watch_->after_sibling_change(tuple, sent.sequence);
-    }
-    if (heal_acked(*tuples_, tuple, sent.sequence, received.mine, batch.began.mono) ||
-        received.mine < sent.total) {
-      counters_->add(Stat::kHealed);
-      region_->replay_again(tuple, cells.generation(), sent.sequence);
-    }
-    if (sent.current) {
-      // The last window was merged before this one.
-      const WindowCells::Refusals refusals{received.refused, last_refused == tuple.index};
-      const bool read_marks = sent.extent == Extent::kBoth || refusals.current || refusals.last;
-      cells.note_told(sent.sequence, std::min(sent.own, received.mine),
-                      read_marks ? std::optional(refusals) : std::nullopt);
-      const Millis longest =
-          longest_while_failing(region_->replay_failing_since(), batch.began.mono,
-                                tuple.slot->header.duration(), region_->max_freshness);
-      note_read(tuple, sent.sequence, batch.began, sent.extent,
-                region_->reads_regions ? OtherRegions::kAsBefore : OtherRegions::kKnown, known,
-                longest);
-    }
+    if (!is_window(tuple) || WindowCells(tuple).generation() != sent.generation) continue;
+    merger_->merge(tuple, {.began = batch.began,
+                           .sequence = sent.sequence,
+                           .is_now = sent.current,
+                           .own = sent.own,
+                           .epoch = batch.epoch,
+                           .written = sent.total,
+                           .written_last = has_last ? all[i].total : 0,
+                           .extent = sent.extent,
+                           .current = received,
+                           .last = has_last ? received + 1 : nullptr});
   }
 }
 

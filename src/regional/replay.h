@@ -14,9 +14,9 @@
 
 #include "base/atomic.h"
 #include "base/mutex.h"
-#include "memory/publish_watch.h"
 #include "memory/tuple_store.h"
 #include "regional/freshness.h"
+#include "regional/merger.h"
 #include "regional/region_state.h"
 #include "regional/steps.h"
 #include "telemetry/limiter_counters.h"
@@ -28,13 +28,13 @@ namespace weir::regional {
 
 class Replay : public std::enable_shared_from_this<Replay> {
  public:
-  // `publish_watch` is null without a ledger, `steps` if the origin has none.
+  // `steps` is null if the origin has none.
   Replay(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
-         std::shared_ptr<memory::PublishWatch> publish_watch, std::shared_ptr<Steps> steps,
+         std::shared_ptr<const Merger> merger, std::shared_ptr<Steps> steps,
          std::shared_ptr<telemetry::LimiterCounters> counters)
       : tuples_(std::move(tuples)),
         region_(std::move(region)),
-        publish_watch_(std::move(publish_watch)),
+        merger_(std::move(merger)),
         steps_(std::move(steps)),
         counters_(std::move(counters)) {}
 
@@ -105,7 +105,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
 
   const std::shared_ptr<memory::TupleStore> tuples_;
   const std::shared_ptr<RegionState> region_;
-  const std::shared_ptr<memory::PublishWatch> publish_watch_;
+  const std::shared_ptr<const Merger> merger_;
   const std::shared_ptr<Steps> steps_;
   const std::shared_ptr<telemetry::LimiterCounters> counters_;
   // Serialises runs. Held while a message is handed to the origin, so that no total of a cell

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/windows.h"
+#include "base/countdown.h"
 #include "regional/conversion.h"
 #include "regional/foreign_use.h"
 #include "regional/steps.h"
@@ -32,8 +33,8 @@ struct Steps::Waiter {
   MonoTime asked{};
   StepHandler done;
   std::vector<memory::TupleKey> keys;
-  std::vector<StepResult> results;  // each is written before `pending` is decremented
-  base::Atomic<size_t> pending{0};
+  std::vector<StepResult> results;  // each is written before its part ends
+  base::Countdown pending;
   base::Atomic<bool> expired{false};  // the deadline passed
 };
 
@@ -59,9 +60,7 @@ class Steps::Finished {
 
   void answer(const Ask& ask, StepResult result) {
     ask.waiter->results[ask.entry] = std::move(result);
-    // Acquire and release: the last one sees the results of the others.
-    const bool last = ask.waiter->pending.fetch_sub(1, std::memory_order_acq_rel) == 1;
-    if (last) waiters_.push_back(ask.waiter);
+    if (ask.waiter->pending.end_part()) waiters_.push_back(ask.waiter);
   }
 
  private:

@@ -7,7 +7,6 @@
 #include "algorithms/windows.h"
 #include "base/wide.h"
 #include "memory/tentative.h"
-#include "regional/acked.h"
 #include "regional/freshness.h"
 #include "regional/step_line.h"
 
@@ -38,10 +37,12 @@ Steps::Finished::~Finished() {
 
 Steps::Steps(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
              std::shared_ptr<memory::PublishWatch> publish_watch,
+             std::shared_ptr<const Merger> merger,
              std::shared_ptr<telemetry::LimiterCounters> counters)
     : tuples_(std::move(tuples)),
       region_(std::move(region)),
       publish_watch_(std::move(publish_watch)),
+      merger_(std::move(merger)),
       counters_(std::move(counters)) {}
 
 Steps::~Steps() = default;
@@ -57,7 +58,7 @@ void Steps::ask(Instant now, const std::vector<StepRequest>& requests, const Cal
   waiter->asked = now.mono;
   waiter->done = std::move(done);
   waiter->results.resize(requests.size());
-  waiter->pending.store(requests.size(), std::memory_order_relaxed);
+  waiter->pending.set(requests.size());
   if (!waiter->caller.has_time(now.mono)) {
     caller.home->post([waiter] { waiter->done(waiter->results); });
     return;
@@ -310,7 +311,7 @@ void Steps::prepare_apart(Flight& flight, CellStep& step) {
 }
 
 void Steps::expire(const WaiterPtr& waiter) {
-  if (waiter->pending.load(std::memory_order_acquire) == 0) return;
+  if (waiter->pending.has_ended()) return;
   waiter->expired.store(true, std::memory_order_relaxed);
   Finished finished;
   for (size_t i = 0; i < waiter->keys.size(); ++i) {
@@ -436,40 +437,13 @@ void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused,
 bool Steps::merge(const Flight& flight, const Tuple& tuple, const StepTotals& totals) const {
   if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
   if (!tuples_->is_current(tuple, flight.at.sequence)) return false;
-  const WindowCells cells(tuple);
-  const int64_t sequence = flight.at.sequence;
-  const Count known = memory::count_in(cells.siblings(sequence), sequence);
-  const std::pair<int64_t, const CellTotals*> windows[] = {{sequence, &totals.current},
-                                                           {sequence - 1, &totals.last}};
-  for (const auto& [window, received] : windows) {
-    if (cells.raise_siblings(window, received->siblings) && publish_watch_ != nullptr) {
-      publish_watch_->after_sibling_change(tuple, window);
-    }
-    const bool healed = heal_acked(*tuples_, tuple, window, received->mine, flight.began.mono);
-    // An origin of another epoch may have lost the count since.
-    if (flight.epoch == region_->origin->epoch()) note_acked(cells, window, received->mine);
-    if (!healed) continue;
-    counters_->add(Stat::kHealed);
-    region_->replay_again(tuple, flight.generation, window);
-  }
-  const auto& regions = totals.current.regions;
-  if (regions != nullptr) {
-    if (const auto handler = region_->region_counts.lock()) handler->merge_regions(tuple, *regions);
-  }
-  const bool known_regions =
-      !region_->reads_regions ||
-      (regions != nullptr && !region_->missed_messages_since(flight.began.mono));
+  merger_->merge(tuple, {.began = flight.began,
+                         .sequence = flight.at.sequence,
+                         .own = flight.own,
+                         .epoch = flight.epoch,
+                         .current = &totals.current,
+                         .last = &totals.last});
   tuples_->uncertain.remove(tuple, flight.number);
-  // After the counts: whoever sees the new base also sees them.
-  const WindowCells::Refusals refusals{totals.current.refused, totals.last.refused};
-  const bool strict = refusals.current || refusals.last;
-  if (strict && !cells.told(sequence).strict) counters_->add(Stat::kMadeStrict);
-  cells.note_told(sequence, std::min(flight.own, totals.current.mine), refusals);
-  const Millis longest =
-      longest_while_failing(region_->replay_failing_since(), flight.began.mono,
-                            tuple.slot->header.duration(), region_->max_freshness);
-  note_read(tuple, sequence, flight.began, Extent::kBoth,
-            known_regions ? OtherRegions::kKnown : OtherRegions::kAsBefore, known, longest);
   return true;
 }
 

@@ -19,7 +19,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <deque>
 #include <memory>
@@ -35,6 +34,7 @@
 #include "memory/tuple_store.h"
 #include "regional/caller.h"
 #include "regional/foreign_use.h"
+#include "regional/merger.h"
 #include "regional/region_state.h"
 #include "telemetry/limiter_counters.h"
 #include "weir/executor.h"
@@ -61,12 +61,6 @@ struct StepResult {
 
 using StepHandler = UniqueFunction<void(const std::vector<StepResult>&)>;
 
-[[nodiscard]] inline bool all_answered(const std::vector<StepResult>& results) {
-  return std::all_of(results.begin(), results.end(), [](const StepResult& each) {
-    return each.status != StepResult::Status::kLate;
-  });
-}
-
 // Of decisions without counts that could not be read.
 [[nodiscard]] inline StepHandler as_approximate(StepHandler done) {
   return [done = std::move(done)](const std::vector<StepResult>& results) mutable {
@@ -82,7 +76,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
 
   // `publish_watch` is null without a ledger. The origin has steps.
   Steps(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
-        std::shared_ptr<memory::PublishWatch> publish_watch,
+        std::shared_ptr<memory::PublishWatch> publish_watch, std::shared_ptr<const Merger> merger,
         std::shared_ptr<telemetry::LimiterCounters> counters);
   ~Steps();
   Steps(const Steps&) = delete;
@@ -158,6 +152,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
   const std::shared_ptr<memory::TupleStore> tuples_;
   const std::shared_ptr<RegionState> region_;
   const std::shared_ptr<memory::PublishWatch> publish_watch_;
+  const std::shared_ptr<const Merger> merger_;
   const std::shared_ptr<telemetry::LimiterCounters> counters_;
   base::Atomic<uint64_t> exact_calls_{0};  // numbers them: relaxed
   base::Atomic<uint64_t> apart_{0};        // steps without a tuple, numbers them: relaxed

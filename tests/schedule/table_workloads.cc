@@ -36,7 +36,7 @@ struct FullTable {
       clock, Options{.origin = origin, .replay_within = Millis(0), .capacity = 1}, 1};
   Decider decider{state};
   std::shared_ptr<regional::Replay> replaying = std::make_shared<regional::Replay>(
-      state.tuples, state.region, state.publish_watch, nullptr, state.counters);
+      state.tuples, state.region, state.merger, nullptr, state.counters);
   Count accepted = 0;
 
   // Leaves `free` of its slots empty.
