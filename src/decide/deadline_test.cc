@@ -203,6 +203,15 @@ TEST_P(Deadline, IsEnoughForSeveralAnswersThatAreEarly) {
   EXPECT_LE(batch.after, kWait);
 }
 
+// What the former algorithm and the other regions have counted is read at the same time.
+TEST_P(Deadline, IsEnoughForAChangedAlgorithmByTwoAnswers) {
+  (void)check(request(Algorithm::kSlidingWindow, "changes"));
+  origin_->delay = Millis(100);
+  const Answered answered = check(request(Algorithm::kGcra, "changes"));
+  EXPECT_TRUE(answered.refreshed);
+  EXPECT_EQ(answered.after, 2 * origin_->delay);
+}
+
 // An origin that needs more than half the deadline: one request reads, and the next ones profit.
 TEST_P(Deadline, LetsAChangedDurationBeTakenOverByAnswersThatComeLate) {
   for (const Algorithm algorithm : kAllAlgorithms) {
