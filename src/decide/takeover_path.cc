@@ -546,14 +546,7 @@ void Engine::raise_window(const TakeoverPtr& call) {
     return end_takeover(*call, true);
   }
   const auto at = algorithms::position_of(context.query.now, context.query.duration);
-  const bool regions = state_.region->reads_regions;
-  const CellStep step{.cell = {context.key.encoded(), at.sequence},
-                      .writer = kConverted,
-                      .duration = at.width,
-                      .expires_at = WallTime((at.sequence + 2) * at.width),
-                      .limit_seen = regions ? context.query.limit : 0,
-                      .due = regions ? Due::kRule : Due::kNever,
-                      .asks = {}};
+  const CellStep step = regional::converted_step(*state_.region, context.key, context.query, 0);
   using Totals = std::vector<StepTotals>;
   // What the origin lacks; none: nothing.
   const auto raise_by = [call, step, at](const Totals& read) -> std::optional<CellStep> {
@@ -601,24 +594,14 @@ void Engine::raise_exact(const TakeoverPtr& call) {
       base::saturating_sub(capacity, call->sources.kept.back().answer.decision.decision.remaining);
   (void)raise_to(context, call->units.all);
   if (there >= call->units.all) return end_takeover(*call, true);
-  // No window of other regions is so short, nor that of regional::conversion_call().
-  constexpr Millis kWidth{2};
   // A generation that no tuple has.
   constexpr uint64_t kNoTuple = uint64_t{1} << 52;
-  const Count more = call->units.all - there;
-  const ExactCall charge{.tuple = context.key.encoded(),
-                         .algorithm = context.query.algorithm,
-                         .limit = context.query.limit,
-                         .duration = context.query.duration,
-                         .writer = state_.region->component(kNoTuple),
-                         .number = 1 + takeover_calls_.fetch_add(1, std::memory_order_relaxed),
-                         .capacity = capacity,
-                         .foreign_sequence = call->number,
-                         .foreign = more,
-                         .foreign_width = kWidth,
-                         .foreign_at_first = more,
-                         .foreign_most = capacity,
-                         .asks = {{.cost = 0, .capacity = capacity}}};
+  const ExactCall charge =
+      regional::charge_past(state_.region->component(kNoTuple), context.key, context.query,
+                            {.changed = regional::Past::Changed::kDuration,
+                             .number = call->number,
+                             .units = call->units.all - there},
+                            1 + takeover_calls_.fetch_add(1, std::memory_order_relaxed));
   const auto on_charged = [self = shared_from_this(),
                            call](const std::vector<ExactAnswer>* answers) {
     if (answers == nullptr) return self->end_takeover(*call, false);

@@ -99,17 +99,8 @@ void tell_window(const std::shared_ptr<memory::TupleStore>& tuples, const Region
   if (conversion.units == 0 || steps == nullptr || !accepts_writes(region.origin->reach())) {
     return end_conversion(*tuples, key, conversion.from);
   }
-  const auto at = algorithms::position_of(query.now, query.duration);
-  CellStep step{.cell = {key.encoded(), at.sequence},
-                .writer = kConverted,
-                .own = conversion.units,
-                .duration = at.width,
-                .expires_at = WallTime((at.sequence + 2) * at.width),
-                .limit_seen = region.reads_regions ? query.limit : 0,
-                .due = region.reads_regions ? Due::kRule : Due::kNever,
-                .asks = {}};
   std::vector<CellStep> call;
-  call.push_back(std::move(step));
+  call.push_back(converted_step(region, key, query, conversion.units));
   // Weak: an origin that never answers must not keep the tuples alive.
   steps->step(std::move(call), [weak = std::weak_ptr(tuples), key, from = conversion.from](
                                    const Result<std::vector<StepTotals>>& totals) {
@@ -118,22 +109,33 @@ void tell_window(const std::shared_ptr<memory::TupleStore>& tuples, const Region
   });
 }
 
-ExactCall conversion_call(const RegionState& region, const ExactCall& first, Count units,
-                          uint64_t number) {
-  // Windows in which other regions are counted are never so short.
-  constexpr Millis kWidth{1};
-  const Count capacity = first.asks.front().capacity;
-  return {.tuple = first.tuple,
-          .algorithm = first.algorithm,
-          .limit = first.limit,
-          .duration = first.duration,
-          .writer = region.component(0),
+CellStep converted_step(const RegionState& region, const TupleKey& key, const memory::Query& query,
+                        Count units) {
+  const auto at = algorithms::position_of(query.now, query.duration);
+  return {.cell = {key.encoded(), at.sequence},
+          .writer = kConverted,
+          .own = units,
+          .duration = at.width,
+          .expires_at = WallTime((at.sequence + 2) * at.width),
+          .limit_seen = region.reads_regions ? query.limit : 0,
+          .due = region.reads_regions ? Due::kRule : Due::kNever,
+          .asks = {}};
+}
+
+ExactCall charge_past(const Component& writer, const TupleKey& key, const memory::Query& query,
+                      const Past& past, uint64_t number) {
+  const Count capacity = query.ask.capacity;
+  return {.tuple = key.encoded(),
+          .algorithm = query.algorithm,
+          .limit = query.limit,
+          .duration = query.duration,
+          .writer = writer,
           .number = number,
           .capacity = capacity,
-          .foreign_sequence = 1,
-          .foreign = units,
-          .foreign_width = kWidth,
-          .foreign_at_first = units,
+          .foreign_sequence = past.number,
+          .foreign = past.units,
+          .foreign_width = Millis(static_cast<int64_t>(past.changed)),
+          .foreign_at_first = past.units,
           .foreign_most = capacity,
           .asks = {{.cost = 0, .capacity = capacity}}};
 }

@@ -60,9 +60,22 @@ void tell_window(const std::shared_ptr<memory::TupleStore>& tuples, const Region
                  const memory::TupleKey& key, const memory::Query& query,
                  const Conversion& conversion);
 
-// The call that charges the units to a state that the origin keeps whole, unless it knows them; to
-// be made just before `first`. Its writer is that of no tuple.
-[[nodiscard]] ExactCall conversion_call(const RegionState& region, const ExactCall& first,
-                                        Count units, uint64_t number);
+// A step that raises kConverted of the window of the query to `units`; 0: it only reads.
+[[nodiscard]] CellStep converted_step(const RegionState& region, const memory::TupleKey& key,
+                                      const memory::Query& query, Count units);
+
+// What a state that the origin keeps whole is charged for, beside requests. Of each change it
+// charges the largest number of units that any process tells, once.
+struct Past {
+  // Stands for the width of the window in which other regions are counted, which is never so short.
+  enum class Changed : uint8_t { kAlgorithm = 1, kDuration = 2 };
+  Changed changed = Changed::kAlgorithm;
+  int64_t number = 1;  // of the change: of two, the later has the greater one
+  Count units = 0;
+};
+
+// The call that charges it. `generation`: one that no tuple has; `number`: as in ExactCall.
+[[nodiscard]] ExactCall charge_past(const Component& writer, const memory::TupleKey& key,
+                                    const memory::Query& query, const Past& past, uint64_t number);
 
 }  // namespace weir::regional

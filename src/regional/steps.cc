@@ -170,8 +170,12 @@ void Steps::launch(const std::vector<FlightPtr>& flights) {
       if (call.asks.empty()) continue;
       if (flight->conversion.units > 0) {
         called.push_back(nullptr);
-        calls.push_back(
-            conversion_call(*region_, call, flight->conversion.units, flight->conversion_call));
+        const memory::Query query{.algorithm = call.algorithm,
+                                  .duration = call.duration,
+                                  .limit = call.limit,
+                                  .ask = {.capacity = call.asks.front().capacity}};
+        calls.push_back(charge_past(region_->component(0), flight->key, query,
+                                    {.units = flight->conversion.units}, flight->conversion_call));
       }
       called.push_back(flight);
       calls.push_back(std::move(call));
