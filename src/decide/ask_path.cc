@@ -1,6 +1,6 @@
 // Asks the origin to decide requests. First it reads, in one round trip, what else counts for them
-// and is not known: usage of other regions, and, on a tuple that has taken over the usage of another
-// algorithm, that usage, of which the origin is told before it decides.
+// and is not known: usage of other regions, and, on a tuple that has taken over the usage of
+// another algorithm, that usage, of which the origin is told before it decides.
 
 #include <algorithm>
 #include <memory>

@@ -3,8 +3,8 @@
 //
 // Servers, embedders (through weir::Limiter) and the simulator all run this class. It knows only
 // ports. Its members are defined by path: engine.cc has the fast path, slow_path.cc the rest of a
-// single request, batch_path.cc batches, ask_path.cc what is asked of the origin, usage_path.cc what
-// regions tell each other, takeover_path.cc requests after a change of their duration,
+// single request, batch_path.cc batches, ask_path.cc what is asked of the origin, usage_path.cc
+// what regions tell each other, takeover_path.cc requests after a change of their duration,
 // maintenance.cc the background work, reset, saved state and inspection.
 //
 // Safe from any thread.
