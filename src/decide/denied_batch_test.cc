@@ -16,6 +16,7 @@
 #include "decide/engine.h"
 #include "memory/slot.h"
 #include "origins/in_process_origin.h"
+#include "tests/doubles/forwarding_origin.h"
 #include "tests/doubles/manual_clock.h"
 #include "tests/effort.h"
 
@@ -30,30 +31,18 @@ bool is_window(Algorithm algorithm) {
 }
 
 // An origin with heartbeats, so that processes have allowances.
-class Endpoint final : public RegionalOrigin, public ExactStore {
+class Endpoint final : public doubles::ForwardingOrigin {
  public:
-  explicit Endpoint(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
-
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    far_end_->read(std::move(cells), std::move(reply));
-  }
-  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    far_end_->replay(std::move(cells), std::move(reply));
-  }
+  using ForwardingOrigin::ForwardingOrigin;
   void decide(std::vector<ExactCall> calls, ExactReply reply) override {
     before_call();
-    far_end_->exact_store()->decide(std::move(calls), std::move(reply));
+    ForwardingOrigin::decide(std::move(calls), std::move(reply));
   }
-  [[nodiscard]] StepStore* step_store() override { return far_end_->step_store(); }
-  [[nodiscard]] ExactStore* exact_store() override { return this; }
   [[nodiscard]] uint32_t live_nodes() const override { return 2; }
   [[nodiscard]] std::optional<Membership> membership() const override { return members; }
 
   std::optional<Membership> members;
   std::function<void()> before_call = [] {};
-
- private:
-  const std::shared_ptr<RegionalOrigin> far_end_;
 };
 
 class DeniedBatch : public ::testing::Test {

@@ -12,6 +12,7 @@
 #include "decide/engine.h"
 #include "origins/in_process_origin.h"
 #include "regional/query_share.h"
+#include "tests/doubles/forwarding_origin.h"
 #include "tests/doubles/manual_clock.h"
 #include "tests/effort.h"
 
@@ -22,20 +23,13 @@ constexpr Algorithm kUnmergeable[] = {Algorithm::kGcra, Algorithm::kTokenBucket,
                                       Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog};
 
 // An origin whose exact answers can be held back, or lost after they were decided.
-class Link final : public RegionalOrigin, public ExactStore {
+class Link final : public doubles::ForwardingOrigin {
  public:
-  explicit Link(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
-
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    far_end_->read(std::move(cells), std::move(reply));
-  }
-  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    far_end_->replay(std::move(cells), std::move(reply));
-  }
+  using ForwardingOrigin::ForwardingOrigin;
   void decide(std::vector<ExactCall> all, ExactReply reply) override {
     calls.insert(calls.end(), all.begin(), all.end());
     if (during_call) during_call();
-    far_end_->exact_store()->decide(std::move(all), [&](auto answers) {
+    ForwardingOrigin::decide(std::move(all), [&](auto answers) {
       if (failures > 0) {
         --failures;
         return reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp});
@@ -48,8 +42,6 @@ class Link final : public RegionalOrigin, public ExactStore {
       held.push_back([reply, value = answers.value()] { reply(value); });
     });
   }
-  [[nodiscard]] StepStore* step_store() override { return far_end_->step_store(); }
-  [[nodiscard]] ExactStore* exact_store() override { return this; }
   [[nodiscard]] Reach reach() const override { return reachability; }
   [[nodiscard]] uint32_t live_nodes() const override { return nodes; }
   [[nodiscard]] std::optional<Membership> membership() const override { return members; }
@@ -67,9 +59,6 @@ class Link final : public RegionalOrigin, public ExactStore {
   Reach reachability = Reach::kPrompt;
   uint32_t nodes = 2;
   std::optional<Membership> members;  // none: it has no allowances
-
- private:
-  const std::shared_ptr<RegionalOrigin> far_end_;
 };
 
 class Exact : public ::testing::Test {
@@ -373,19 +362,10 @@ TEST_F(Exact, DeniesWhatTheOriginStillDeniesIfTheAnswerIsLate) {
 }
 
 TEST_F(Exact, WithoutAnExactStoreEachProcessDecidesAlone) {
-  class Steps final : public RegionalOrigin {
+  class Steps final : public doubles::ForwardingOrigin {
    public:
-    explicit Steps(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
-    void read(std::vector<CellRead> cells, OriginReply reply) override {
-      far_end_->read(std::move(cells), std::move(reply));
-    }
-    void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-      far_end_->replay(std::move(cells), std::move(reply));
-    }
-    [[nodiscard]] StepStore* step_store() override { return far_end_->step_store(); }
-
-   private:
-    const std::shared_ptr<RegionalOrigin> far_end_;
+    using ForwardingOrigin::ForwardingOrigin;
+    [[nodiscard]] ExactStore* exact_store() override { return nullptr; }
   };
   const auto engine = Engine::make(clock_, {.origin = std::make_shared<Steps>(origin_),
                                             .consistency = Consistency::kExact,

@@ -3,32 +3,29 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
 
-#include "weir/origin.h"
+#include "tests/doubles/forwarding_origin.h"
 
 namespace weir::decide {
 
-class LossyLink final : public RegionalOrigin, public StepStore, public ExactStore {
+class LossyLink final : public doubles::ForwardingOrigin {
  public:
-  explicit LossyLink(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
+  using ForwardingOrigin::ForwardingOrigin;
 
   void read(std::vector<CellRead> cells, OriginReply reply) override {
-    far_end_->read(std::move(cells), answer(std::move(reply)));
+    ForwardingOrigin::read(std::move(cells), answer(std::move(reply)));
   }
   void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    far_end_->replay(std::move(cells), answer(std::move(reply)));
+    ForwardingOrigin::replay(std::move(cells), answer(std::move(reply)));
   }
   void step(std::vector<CellStep> steps, StepReply reply) override {
-    far_end_->step_store()->step(std::move(steps), answer(std::move(reply)));
+    ForwardingOrigin::step(std::move(steps), answer(std::move(reply)));
   }
   void decide(std::vector<ExactCall> calls, ExactReply reply) override {
-    far_end_->exact_store()->decide(std::move(calls), answer(std::move(reply)));
+    ForwardingOrigin::decide(std::move(calls), answer(std::move(reply)));
   }
-  [[nodiscard]] StepStore* step_store() override { return this; }
-  [[nodiscard]] ExactStore* exact_store() override { return this; }
   [[nodiscard]] Reach reach() const override { return reachability; }
 
   Reach reachability = Reach::kPrompt;
@@ -44,8 +41,6 @@ class LossyLink final : public RegionalOrigin, public StepStore, public ExactSto
       reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp});
     };
   }
-
-  const std::shared_ptr<RegionalOrigin> far_end_;
 };
 
 }  // namespace weir::decide

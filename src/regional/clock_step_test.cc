@@ -11,29 +11,20 @@
 
 #include "decide/engine.h"
 #include "origins/in_process_origin.h"
+#include "tests/doubles/forwarding_origin.h"
 #include "tests/doubles/manual_clock.h"
 
 namespace weir::regional {
 namespace {
 
 // An origin with heartbeats, so that processes have allowances.
-class Endpoint final : public RegionalOrigin {
+class Endpoint final : public doubles::ForwardingOrigin {
  public:
-  explicit Endpoint(std::shared_ptr<RegionalOrigin> far_end) : far_end_(std::move(far_end)) {}
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    far_end_->read(std::move(cells), std::move(reply));
-  }
-  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    far_end_->replay(std::move(cells), std::move(reply));
-  }
-  [[nodiscard]] StepStore* step_store() override { return far_end_->step_store(); }
+  using ForwardingOrigin::ForwardingOrigin;
   [[nodiscard]] uint32_t live_nodes() const override { return 2; }
   [[nodiscard]] std::optional<Membership> membership() const override { return members; }
 
   std::optional<Membership> members;
-
- private:
-  const std::shared_ptr<RegionalOrigin> far_end_;
 };
 
 class ClockStep : public ::testing::Test {

@@ -8,6 +8,7 @@
 #include "decide/engine.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
+#include "tests/doubles/forwarding_origin.h"
 #include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
@@ -196,35 +197,25 @@ TEST_F(ReplayTest, RetiresItsComponentsAtShutdown) {
   EXPECT_EQ(origin->components(cell), (std::map<Component, Count>{{kDeparted, 7}}));
 }
 
-// Answers like a store that an empty one replaced.
-class Forgetful final : public RegionalOrigin {
+// An origin that tells how many stores it has had.
+class ReplacedOrigin final : public doubles::ForwardingOrigin {
  public:
-  explicit Forgetful(const Clock& clock) : origin_(clock) {}
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    origin_.read(std::move(cells), std::move(reply));
-  }
-  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    origin_.replay(std::move(cells), std::move(reply));
-  }
-  [[nodiscard]] uint64_t epoch() const override { return epoch_; }
-  void lose_all() {
-    origin_.clear();
-    ++epoch_;
-  }
+  using ForwardingOrigin::ForwardingOrigin;
+  [[nodiscard]] uint64_t epoch() const override { return stores; }
 
- private:
-  origins::InProcessOrigin origin_;
-  uint64_t epoch_ = 1;
+  uint64_t stores = 1;
 };
 
 TEST_F(ReplayTest, ReplaysEverythingAgainAfterANewEpochOfTheOrigin) {
-  auto origin = std::make_shared<Forgetful>(clock_);
+  auto store = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto origin = std::make_shared<ReplacedOrigin>(store);
   auto engine = engine_on(origin, 1);
   ASSERT_TRUE(ask(*engine, replay_request("alice", 60)).admitted());
   ASSERT_TRUE(ask(*engine, replay_request("bob", 30)).admitted());
   replay(*engine);
   EXPECT_EQ(replay(*engine).done, 0u);
-  origin->lose_all();
+  store->clear();
+  ++origin->stores;
   EXPECT_GT(replay(*engine).done, 0u);
   auto other = engine_on(origin, 2);
   EXPECT_EQ(ask(*other, replay_request("alice", 0)).remaining, 40u);
@@ -361,7 +352,8 @@ TEST_F(ReplayTest, DropsAndReportsCountsOfAnExpiredWindow) {
 }
 
 TEST_F(ReplayTest, ReportsNothingLateThatWasAckedBeforeTheOriginWasReplaced) {
-  auto origin = std::make_shared<Forgetful>(clock_);
+  auto store = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto origin = std::make_shared<ReplacedOrigin>(store);
   auto engine = engine_on(origin, 1);
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(ask(*engine, replay_request("user-" + std::to_string(i))).admitted());
@@ -370,7 +362,8 @@ TEST_F(ReplayTest, ReportsNothingLateThatWasAckedBeforeTheOriginWasReplaced) {
   ASSERT_EQ(engine->stats().unacked, 0u);
   clock_.advance(
       Millis(120'000));  // their windows have ended, and their tuples are still in the table
-  origin->lose_all();
+  store->clear();
+  ++origin->stores;
   EXPECT_EQ(replay(*engine).done, 0u);
   EXPECT_EQ(replay(*engine).waiting, 0u);
   EXPECT_EQ(engine->stats().late_replays, 0u);

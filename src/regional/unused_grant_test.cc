@@ -9,33 +9,23 @@
 
 #include "decide/engine.h"
 #include "origins/in_process_origin.h"
+#include "tests/doubles/forwarding_origin.h"
 #include "tests/doubles/manual_clock.h"
 
 namespace weir::regional {
 namespace {
 
 // An origin whose answers to steps can be lost.
-class Link final : public RegionalOrigin, public StepStore {
+class Link final : public doubles::ForwardingOrigin {
  public:
-  explicit Link(const Clock& clock) : inner_(clock) {}
-
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    inner_.read(std::move(cells), std::move(reply));
-  }
-  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    inner_.replay(std::move(cells), std::move(reply));
-  }
+  using ForwardingOrigin::ForwardingOrigin;
   void step(std::vector<CellStep> steps, StepReply reply) override {
-    inner_.step(std::move(steps), [this, &reply](auto totals) {
+    ForwardingOrigin::step(std::move(steps), [this, &reply](auto totals) {
       if (!loses_answers) reply(std::move(totals));
     });
   }
-  [[nodiscard]] StepStore* step_store() override { return this; }
 
   bool loses_answers = false;
-
- private:
-  origins::InProcessOrigin inner_;
 };
 
 class UnusedGrant : public ::testing::Test {
@@ -66,7 +56,8 @@ class UnusedGrant : public ::testing::Test {
 
   doubles::ManualClock clock_;
   doubles::ManualExecutor executor_{clock_};
-  std::shared_ptr<Link> link_ = std::make_shared<Link>(clock_);
+  std::shared_ptr<Link> link_ =
+      std::make_shared<Link>(std::make_shared<origins::InProcessOrigin>(clock_));
   std::shared_ptr<decide::Engine> engine_ =
       decide::Engine::make(clock_, {.origin = link_,
                                     .on_origin_loss = OnOriginLoss::kDeny,
