@@ -38,6 +38,9 @@ Engine::SourcesPtr Engine::sources_of(Instant now,
   };
   for (const regional::StepRequest& request : requests) {
     if (is_open(*request.key)) add_conversion(now, request, all());
+  }
+  // After that: it may evict a tuple.
+  for (const regional::StepRequest& request : requests) {
     if (const auto usage = unread_usage(now, request)) all().windows.push_back(*usage);
   }
   return sources;
@@ -52,6 +55,8 @@ bool Engine::is_open(const memory::TupleKey& key) const {
 
 void Engine::add_conversion(Instant now, const regional::StepRequest& request,
                             Sources& sources) const {
+  if (request.key->header().cell_class() == CellClass::kWindow)
+    sources.converted.push_back(request);
   const memory::TupleStore& tuples = *state_.tuples;
   const epoch::Guard guard;
   const memory::ClassSet from =
@@ -118,7 +123,6 @@ void Engine::renew(Instant now, const SourcesPtr& sources, const regional::Calle
 void Engine::convert_windows(const std::vector<regional::StepRequest>& requests) const {
   const Instant now = state_.tuples->clock.now();
   for (const regional::StepRequest& request : requests) {
-    if (request.key->header().cell_class() != CellClass::kWindow) continue;
     regional::Conversion conversion;
     {
       const epoch::Guard guard;
@@ -136,15 +140,17 @@ void Engine::ask(Instant now, std::vector<regional::StepRequest> requests,
                  std::shared_ptr<void> keys, const regional::Caller& caller,
                  regional::StepHandler done) {
   const SourcesPtr sources = sources_of(now, requests);
-  if (sources == nullptr) return steps_->ask(now, requests, caller, std::move(done));
+  if (sources != nullptr && sources->empty()) convert_windows(sources->converted);
+  if (sources == nullptr || sources->empty()) {
+    return steps_->ask(now, requests, caller, std::move(done));
+  }
   auto ask_now = [self = shared_from_this(), sources, requests = std::move(requests),
                   keys = std::move(keys), caller, done = std::move(done)]() mutable {
-    self->convert_windows(requests);
+    self->convert_windows(sources->converted);
     // The origin decides without the counts that could not be read.
     if (!sources->answered()) done = regional::as_approximate(std::move(done));
     self->steps_->ask(self->state_.tuples->clock.now(), requests, caller, std::move(done));
   };
-  if (sources->empty()) return ask_now();
   renew(now, sources, caller, std::move(ask_now));
 }
 

@@ -174,6 +174,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     };
     std::vector<Window> windows;
     std::vector<Kept> kept;
+    std::vector<regional::StepRequest> converted;  // requests on open tuples of windows
 
     [[nodiscard]] bool empty() const { return windows.empty() && kept.empty(); }
     [[nodiscard]] bool answered() const;

@@ -210,7 +210,8 @@ Engine::Units Engine::units_of(const TupleKey& key, Algorithm algorithm, Instant
     if (!tuple) return {};
     const Count units = memory::units_now(tuple, now);
     if (!counts_for_regions()) return {.all = units, .region = units};
-    return {.all = units, .region = regional::units_of_region(tuples, key, tuple, now, units)};
+    return {.all = units,
+            .region = regional::units_of_region(tuples, *state_.region, key, tuple, now, units)};
   }
   const auto at = algorithms::position_of(now.wall, key.header().duration());
   algorithms::WindowCounts region;

@@ -52,7 +52,8 @@ void Engine::count_for_regions(Instant now, const memory::TupleKey& key,
   if (usage) (void)decider_.decide(*usage);
 }
 
-// Which the answer merges into the usage tuple, where the step finds it.
+// The usage tuple of a request, if it must be read; created if there is none. The answer is merged
+// into it, where the step finds it.
 std::optional<Engine::Sources::Window> Engine::unread_usage(Instant now,
                                                             const regional::StepRequest& request) {
   const bool counted = counts_for_regions() &&

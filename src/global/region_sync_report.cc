@@ -216,15 +216,16 @@ void RegionSync::heartbeat(Instant now) {
   if (heartbeat_.give_up_late_call(now.mono)) ++heartbeat_errors_;
   const Report latest = report(now);
   if (!is_bridge(now) && latest.usual) return;
-  // The ledger keeps a report for longer than this.
-  const bool held_only = !is_bridge(now) && !latest.urgent;
-  const Millis every = held_only ? kHeldReportEvery : kHeartbeatEvery;
-  // The last one may have been that of a process that was not the bridge.
-  heartbeat_.next = std::min(heartbeat_.next, heartbeat_.began() + every);
+  // Since the last report this process has become the bridge.
+  if (latest.region.by_bridge && !reported_.by_bridge) {
+    heartbeat_.next = std::min(heartbeat_.next, heartbeat_.began() + kHeartbeatEvery);
+  }
   // A higher value than reported goes out at once.
   if (is_worse(latest.region, reported_) && !heartbeat_.in_flight()) heartbeat_.next = now.mono;
   if (!heartbeat_.is_due(now.mono)) return;
-  heartbeat_.next = now.mono + every;
+  // The ledger keeps a report for longer than this.
+  const bool held_only = !is_bridge(now) && !latest.urgent;
+  heartbeat_.next = now.mono + (held_only ? kHeldReportEvery : kHeartbeatEvery);
   reported_ = latest.region;
   global_->ledger->heartbeat(reported_, configured_rules_,
                              heartbeat_.call<LedgerFleet>(

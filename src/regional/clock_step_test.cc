@@ -127,5 +127,18 @@ TEST_F(ClockStep, LosesNothingThatTheOriginAdmitted) {
   }
 }
 
+// The older of the two windows that it tells is the current one.
+TEST_F(ClockStep, AReplayKeepsATupleFreshWhoseNewestWindowIsAhead) {
+  constexpr Millis kWindow{60'000};
+  pass(2 * kWindow - one_.clock.now().wall.time_since_epoch() % kWindow - Millis(20'000));
+  (void)check(one_, "ahead", Consistency::kRelaxed);
+  one_.clock.step_wall(Millis(25'000));
+  (void)check(one_, "ahead", Consistency::kRelaxed);
+  one_.clock.step_wall(-Millis(25'000));
+  pass(Millis(10'000));  // longer than a read is fresh
+  tell();
+  EXPECT_EQ(check(one_, "ahead", Consistency::kRelaxed).basis, Basis::kLocal);
+}
+
 }  // namespace
 }  // namespace weir::regional

@@ -10,6 +10,7 @@
 #include "memory/usage_key.h"
 #include "memory/window_cells.h"
 #include "regional/exact_share.h"
+#include "regional/freshness.h"
 
 namespace weir::regional {
 
@@ -20,13 +21,15 @@ using memory::TupleKey;
 using memory::WindowCells;
 
 // In two windows of the usage tuple.
-Count units_of_region(const memory::TupleStore& tuples, const TupleKey& key, const Tuple& tuple,
-                      Instant now, Count units) {
+Count units_of_region(const memory::TupleStore& tuples, const RegionState& region,
+                      const TupleKey& key, const Tuple& tuple, Instant now, Count units) {
   const memory::Query last = memory::peek_of(tuple, now.wall);
   const auto usage_key = memory::usage_key(key, horizon_of(last), tuples.hash);
   const Tuple usage = usage_key ? tuples.table.find(*usage_key) : Tuple{};
   if (!usage) return units;
   const WindowCells cells(usage);
+  // It was not read since it was created.
+  if (region.reads_regions && freshness_of(cells).needs_regions()) return units;
   const int64_t current =
       algorithms::position_of(now.wall, usage_key->header().duration()).sequence;
   Count counted = 0;
@@ -62,7 +65,7 @@ Conversion conversion_to(const memory::TupleStore& tuples, const RegionState& re
     // The counts of a window are published, and other regions take over their own part.
     const bool publishes = region.reads_regions || tuples.scope == memory::Scope::kGlobal;
     if (own == CellClass::kWindow && publishes) {
-      units = units_of_region(tuples, source_key, source, now, units);
+      units = units_of_region(tuples, region, source_key, source, now, units);
     }
     conversion.from |= memory::set_of(other);
     conversion.units = std::max(conversion.units, units);

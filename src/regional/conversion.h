@@ -28,9 +28,11 @@ struct Conversion {
 };
 
 // Of the units of a tuple that is not of the window class, those that this region has admitted; all
-// of them if it does not count them for other regions. The caller holds an epoch guard.
-[[nodiscard]] Count units_of_region(const memory::TupleStore& tuples, const memory::TupleKey& key,
-                                    const memory::Tuple& tuple, Instant now, Count units);
+// of them if it does not count them for other regions, or does not know. The caller holds an epoch
+// guard.
+[[nodiscard]] Count units_of_region(const memory::TupleStore& tuples, const RegionState& region,
+                                    const memory::TupleKey& key, const memory::Tuple& tuple,
+                                    Instant now, Count units);
 
 enum class Purpose : uint8_t {
   kCreate,  // a tuple that is created now takes it over
@@ -74,7 +76,8 @@ struct Past {
   Count units = 0;
 };
 
-// The call that charges it. `generation`: one that no tuple has; `number`: as in ExactCall.
+// The call that charges it, before the origin decides a request. `writer`: of a generation that no
+// tuple has. `number`: as in ExactCall.
 [[nodiscard]] ExactCall charge_past(const Component& writer, const memory::TupleKey& key,
                                     const memory::Query& query, const Past& past, uint64_t number);
 

@@ -56,13 +56,11 @@ void Merger::merge(const memory::Tuple& tuple, const WindowsAnswer& answer) cons
   const WindowCells cells(tuple);
   const Count known = memory::count_in(cells.siblings(answer.sequence), answer.sequence);
   const int64_t newest = mutated(Mutation::kLateIntoNext) ? cells.newest() : answer.sequence;
-  if (answer.current != nullptr) {
-    merge_cell(tuple, newest, *answer.current, answer.written, answer);
-  }
+  merge_cell(tuple, newest, *answer.current, answer.written, answer);
   if (answer.last != nullptr) {
     merge_cell(tuple, newest - 1, *answer.last, answer.written_last, answer);
   }
-  if (answer.current == nullptr || !answer.is_now) return;
+  if (!answer.is_now) return;
 
   const auto& regions = answer.current->regions;
   if (regions != nullptr) {
@@ -72,10 +70,11 @@ void Merger::merge(const memory::Tuple& tuple, const WindowsAnswer& answer) cons
   const WindowCells::Refusals refusals{answer.current->refused,
                                        answer.last != nullptr && answer.last->refused};
   const bool strict = refusals.current || refusals.last;
-  if (strict && !cells.told(answer.sequence).strict) counters_->add(Stat::kMadeStrict);
+  const bool was_strict = cells.told(answer.sequence).strict;
   const bool knows_refusals = strict || answer.extent == Extent::kBoth;
   cells.note_told(answer.sequence, std::min(answer.own, answer.current->mine),
                   knows_refusals ? std::optional(refusals) : std::nullopt);
+  if (!was_strict && cells.told(answer.sequence).strict) counters_->add(Stat::kMadeStrict);
   const Millis longest =
       longest_while_failing(region_->replay_failing_since(), answer.began.mono,
                             tuple.slot->header.duration(), region_->max_freshness);

@@ -33,8 +33,8 @@ struct WindowsAnswer {
   Count written_last = 0;
 
   Extent extent = Extent::kBoth;
-  const CellTotals* current = nullptr;  // null: was not asked about
-  const CellTotals* last = nullptr;
+  const CellTotals* current = nullptr;
+  const CellTotals* last = nullptr;  // null: was not asked about
 };
 
 class Merger {

@@ -29,7 +29,7 @@ Stat error_stat(ReadRequirement requirement) {
 struct Refresh::Waiter {
   Executor* home = nullptr;
   UniqueFunction<void(const std::vector<ReadResult>&)> done;
-  std::vector<ReadResult> results;  // each flight writes its entry before it decrements `pending`
+  std::vector<ReadResult> results;  // each flight writes its entry before its part ends
   base::Countdown pending;          // flights, and read() itself until the timer is set
 };
 

@@ -150,7 +150,7 @@ struct RegionState {
   std::atomic<uint32_t> other_regions{1};
   // Written by Replay. Without steps or heartbeats it stays empty.
   AllowanceTerm allowance;
-  // Pushed by the Decider, Refresh and Replay; taken by Replay.
+  // Pushed by the Decider, Merger, Steps and Replay; taken by Replay.
   memory::DirtyList pending_replay;
   // Written by Replay. How long the oldest unacknowledged cost has waited, in ns.
   std::atomic<int64_t> replay_lag{0};

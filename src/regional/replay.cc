@@ -443,7 +443,9 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
   for (size_t i = 0; i < all.size(); ++i) {
     const Sent& sent = all[i];
     const CellTotals* const received = &(*totals)[i];
-    const bool has_last = i + 1 < all.size() && all[i + 1].is_last_of(sent);
+    // Each of two windows that are not current is merged for itself: the older may be the current
+    // one, if the clock was set back.
+    const bool has_last = sent.current && i + 1 < all.size() && all[i + 1].is_last_of(sent);
     if (has_last) ++i;
     const epoch::Guard guard;
     const Tuple tuple = tuples_->table.at(sent.index);
