@@ -30,6 +30,7 @@
 #include "sim/worlds/region_bugs_test.h"
 #include "sim/worlds/world.h"
 #include "tests/doubles/faulty_ledger.h"
+#include "tests/doubles/forwarding_origin.h"
 #include "tests/doubles/manual_clock.h"
 #include "tests/schedule/thread_mutations.h"
 
@@ -512,18 +513,10 @@ bool a_denial_that_was_not_published_is_forgotten() {
 }
 
 // The only process of a region, which knows that: it has allowances.
-class LoneMember final : public RegionalOrigin {
+class LoneMember final : public doubles::ForwardingOrigin {
  public:
-  explicit LoneMember(const Clock& clock) : clock_(clock), origin_(clock) {}
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    origin_.read(std::move(cells), std::move(reply));
-  }
-  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    origin_.replay(std::move(cells), std::move(reply));
-  }
-  [[nodiscard]] StepStore* step_store() override { return origin_.step_store(); }
-  [[nodiscard]] ExactStore* exact_store() override { return origin_.exact_store(); }
-  [[nodiscard]] BridgeStore* bridge_store() override { return origin_.bridge_store(); }
+  explicit LoneMember(const Clock& clock)
+      : ForwardingOrigin(std::make_shared<origins::InProcessOrigin>(clock)), clock_(clock) {}
   [[nodiscard]] std::optional<Membership> membership() const override {
     return Membership{.since = since_, .heard_at = clock_.now().mono};
   }
@@ -531,7 +524,6 @@ class LoneMember final : public RegionalOrigin {
  private:
   const Clock& clock_;
   const MonoTime since_ = clock_.now().mono;
-  origins::InProcessOrigin origin_;
 };
 
 // Two regions with an origin each, and a tuple whose state the origins keep.

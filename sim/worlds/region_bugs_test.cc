@@ -13,6 +13,7 @@
 #include "ledgers/memory_ledger.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
+#include "tests/doubles/forwarding_origin.h"
 #include "tests/doubles/manual_clock.h"
 
 namespace weir::sim {
@@ -32,27 +33,21 @@ Request region_request(Algorithm algorithm, Count cost, Count limit = kRegionLim
 }
 
 // The origin of one process, whose answers to steps can be held back.
-class HeldLink final : public RegionalOrigin, public StepStore, public ExactStore {
+class HeldLink final : public doubles::ForwardingOrigin {
  public:
   HeldLink(const Clock& clock, std::shared_ptr<RegionalOrigin> far_end)
-      : clock_(clock), far_end_(std::move(far_end)) {}
+      : ForwardingOrigin(std::move(far_end)), clock_(clock) {}
 
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    far_end_->read(std::move(cells), std::move(reply));
-  }
   void replay(std::vector<CellReplay> cells, OriginReply reply) override {
     replayed.insert(replayed.end(), cells.begin(), cells.end());
-    far_end_->replay(std::move(cells), std::move(reply));
+    ForwardingOrigin::replay(std::move(cells), std::move(reply));
   }
   void step(std::vector<CellStep> steps, StepReply reply) override {
-    far_end_->step_store()->step(std::move(steps), held_back(std::move(reply)));
+    ForwardingOrigin::step(std::move(steps), held_back(std::move(reply)));
   }
   void decide(std::vector<ExactCall> calls, ExactReply reply) override {
-    far_end_->exact_store()->decide(std::move(calls), held_back(std::move(reply)));
+    ForwardingOrigin::decide(std::move(calls), held_back(std::move(reply)));
   }
-  [[nodiscard]] StepStore* step_store() override { return this; }
-  [[nodiscard]] ExactStore* exact_store() override { return this; }
-  [[nodiscard]] BridgeStore* bridge_store() override { return far_end_->bridge_store(); }
   [[nodiscard]] Reach reach() const override { return is_lost ? Reach::kNone : Reach::kPrompt; }
   // It knows that it is alone.
   [[nodiscard]] std::optional<Membership> membership() const override {
@@ -80,7 +75,6 @@ class HeldLink final : public RegionalOrigin, public StepStore, public ExactStor
 
   const Clock& clock_;
   const MonoTime since_ = clock_.now().mono;
-  const std::shared_ptr<RegionalOrigin> far_end_;
   std::vector<std::function<void()>> held_;
 };
 
