@@ -192,8 +192,10 @@ CellDecision Batch::charge_locked(const Tuple& tuple, const Group& group) {
     case memory::HeadLock::kTimeout: return deny_held(tuple, group);
   }
   CellDecision result;
+  Count cost = 0;  // the caller charges the items that the origin has decided
   for (size_t i = group.begin; i < group.end; ++i) {
     if (is_answered(order_[i])) continue;
+    cost += contexts_[order_[i]].query.ask.cost;
     const Query query = query_up_to(group, i);
     result = with_held_cell(tuple, [&](const auto& cell) { return cell.peek_locked(query); });
     CellDecision& kept = results_[order_[i]] = result;
@@ -204,10 +206,8 @@ CellDecision Batch::charge_locked(const Tuple& tuple, const Group& group) {
       return result;
     }
   }
-  charges_.push_back({.kind = Charge::Kind::kHeld,
-                      .tuple = tuple,
-                      .item = order_[group.end - 1],
-                      .cost = query_up_to(group, group.end - 1).ask.cost});
+  charges_.push_back(
+      {.kind = Charge::Kind::kHeld, .tuple = tuple, .item = order_[group.end - 1], .cost = cost});
   return result;
 }
 

@@ -58,7 +58,7 @@ class Batch {
   struct Charge {
     enum class Kind : uint8_t { kTentative, kHeld, kSketched, kGranted } kind = Kind::kTentative;
     memory::Tuple tuple{};
-    size_t item = 0;  // held: the last of its group, whose cost is the group's
+    size_t item = 0;  // held: the last of its group, whose cost is that of all items charged here
     int64_t sequence = 0;
     Count cost = 0;
   };

@@ -257,5 +257,27 @@ TEST_F(DeniedBatch, ConsumesNothingWhoeverDecidesItsItems) {
   EXPECT_GT(denied, cases / 3);
 }
 
+using AdmittedBatch = DeniedBatch;
+
+// A ring or a log was charged the item of the origin with the relaxed one, and again after the
+// batch.
+TEST_F(AdmittedBatch, ChargesAnItemThatTheOriginDecidesOnceBesideARelaxedOneOnItsTuple) {
+  for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket,
+                                    Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
+    const std::string name = "both-" + std::string(to_string(algorithm));
+    const Request asked = request(name, algorithm, 10, Consistency::kConverge);
+    const Request relaxed = request(name, algorithm, 5, Consistency::kRelaxed);
+    for (const bool asked_first : {true, false}) {
+      const Count before =
+          check(one_, request(name, algorithm, 0, Consistency::kRelaxed)).remaining;
+      const std::vector<Request> items =
+          asked_first ? std::vector{asked, relaxed} : std::vector{relaxed, asked};
+      EXPECT_TRUE(check_all(one_, items).admitted()) << name;
+      const Count left = check(one_, request(name, algorithm, 0, Consistency::kRelaxed)).remaining;
+      EXPECT_EQ(before - left, 15u) << name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weir::decide
