@@ -7,7 +7,8 @@
 // - it replays everything after a reconnect.
 // A count that was acknowledged on the same connection need not be replayed because another message
 // failed. Nothing need be replayed by a process that ended, of a tuple that it evicted, or of a
-// cell that is not live. Time in which the origin refuses every call does not count.
+// cell that is not live. Time in which the origin refuses every call does not count. A relaxed
+// request tells the origin nothing itself, so all that it admits waits for a replay.
 
 #include <algorithm>
 #include <deque>

@@ -6,7 +6,8 @@
 // the last lost message, each node reads its own component and replays missing counts; in the
 // second each node reads the replays of the others. From then on no verdict is degraded, and each
 // node knows exactly the accepted counts, less those that are lost. A node that denies by the
-// counts it has need not know by how much more the limit is exceeded.
+// counts it has need not know by how much more the limit is exceeded. Relaxed verdicts know as much
+// by then: however far they exceeded a limit before, all nodes know of it.
 
 #include "regional/freshness.h"
 #include "sim/checkers/makers.h"

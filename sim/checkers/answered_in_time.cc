@@ -1,5 +1,6 @@
 // However many answers of the origin a call needs, it waits for the read deadline at most. Pauses
-// of its process and leaps of all clocks are excluded.
+// of its process and leaps of all clocks are excluded. A relaxed request waits for a read only, and
+// a batch for as long as its other items.
 
 #include "sim/checkers/makers.h"
 

@@ -113,6 +113,18 @@ TEST(Oracle, ChargeOfTheYoungerTupleGoesFirst) {
   EXPECT_EQ(together[1].contributor.generation, 1u);
 }
 
+TEST(Oracle, DoesNotTakeARelaxedAdmissionAfterAReadForOneOfTheOrigin) {
+  Oracle oracle;
+  RequestRecord record = answer_in(5, 2, true);
+  record.verdict.basis = Basis::kRefreshed;
+  oracle.add(record);
+  record.relaxed = true;
+  oracle.add(record);
+  EXPECT_EQ(oracle.accepted(record.cell()), 4u);
+  EXPECT_EQ(oracle.accepted_by_origin(record.cell()), 2u);
+  EXPECT_EQ(oracle.accepted_by_origin_or_allowance(record.cell()), 2u);
+}
+
 TEST(Oracle, TakesBackACharge) {
   Oracle oracle;
   const RequestRecord kept = answer_in(5, 2, true);
@@ -1003,7 +1015,7 @@ class ToldLog : public ::testing::Test {
                                                     .asks = {{.cost = 2, .capacity = kLimit}}}},
                                                   [](const auto&) {});
   }
-  [[nodiscard]] RegionChecker::Violation admit(Count cost) {
+  [[nodiscard]] RequestRecord admission(Count cost) const {
     RequestRecord record;
     record.contributor = {.process = 0, .generation = 1};
     record.tuple = "a";
@@ -1015,12 +1027,35 @@ class ToldLog : public ::testing::Test {
     record.requested_at = record.answered_at = timeline_.now();
     record.verdict.outcome = Outcome::kAdmitted;
     record.verdict.basis = Basis::kLocal;
+    return record;
+  }
+  [[nodiscard]] RegionChecker::Violation check(const RequestRecord& record) {
+    nodes_[0].latest = timeline_.now().wall;
     return checker_->after_local_answer({.oracle = oracle_,
                                          .origin = origin_,
                                          .nodes = nodes_,
                                          .now = timeline_.now(),
                                          .guarantees = {}},
                                         record);
+  }
+  [[nodiscard]] RegionChecker::Violation admit(Count cost) { return check(admission(cost)); }
+  // By the origin.
+  [[nodiscard]] RegionChecker::Violation grant(Count cost) {
+    RequestRecord record = admission(cost);
+    record.verdict.basis = Basis::kRefreshed;
+    return check(record);
+  }
+  [[nodiscard]] RegionChecker::Violation admit_relaxed(Count cost) {
+    RequestRecord record = admission(cost);
+    record.relaxed = true;
+    return check(record);
+  }
+  [[nodiscard]] RegionChecker::Violation deny_relaxed(Count cost) {
+    RequestRecord record = admission(cost);
+    record.relaxed = true;
+    record.charged = false;
+    record.verdict.outcome = Outcome::kDenied;
+    return check(record);
   }
 
   static constexpr Count kLimit = 100;
@@ -1049,6 +1084,39 @@ TEST_F(ToldLog, GrantsARequestOnceHoweverOftenItsCallArrives) {
   timeline_.jump(Millis(3'600'000));
   tell(1, 0, 0);
   EXPECT_EQ(origin_.exact_history("a")->granted, 2u);
+}
+
+TEST_F(ToldLog, HasNoRelaxedAdmission) {
+  EXPECT_FALSE(admit(3));
+  EXPECT_FALSE(admit_relaxed(6));
+  tell(1, 3, 0);
+  EXPECT_FALSE(admit_relaxed(1));
+  tell(2, 4, 3);
+  EXPECT_TRUE(admit_relaxed(1));
+}
+
+TEST_F(ToldLog, IsNotAskedForARelaxedRequest) {
+  tell(1, 0, 0);
+  RequestRecord record = admission(2);
+  record.verdict.basis = Basis::kRefreshed;
+  record.relaxed = true;
+  EXPECT_TRUE(check(record));
+}
+
+TEST_F(ToldLog, LeavesRelaxedRequestsTheWholeLimitInTheirProcess) {
+  EXPECT_FALSE(admit_relaxed(60));
+  tell(1, 0, 0);
+  EXPECT_FALSE(grant(2));
+  EXPECT_FALSE(admit_relaxed(40));
+  EXPECT_TRUE(admit_relaxed(1));
+}
+
+TEST_F(ToldLog, IsAReasonToDenyARelaxedRequestIfItsProcessWasGrantedTheRest) {
+  EXPECT_FALSE(admit_relaxed(60));
+  tell(1, 0, 0);
+  EXPECT_FALSE(grant(2));
+  EXPECT_FALSE(deny_relaxed(39));
+  EXPECT_TRUE(deny_relaxed(38));
 }
 
 // A process that has admitted a request, which it must replay in time. It serves no other, so no

@@ -3,7 +3,8 @@
 // ended processes that the origin lost later. As far as the region had published them, the bridge
 // restores them. The former are no more than what was excused when the process was killed. A
 // drained process loses nothing, and a process evicts only tuples that it has replayed. The origin
-// also has what a step granted to requests that did not wait.
+// also has what a step granted to requests that did not wait. Relaxed requests on windows are in
+// all these counts.
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"

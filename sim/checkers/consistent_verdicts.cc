@@ -1,7 +1,8 @@
 // An admission implies that the counts the node knew plus the cost fit the limit; a denial implies
 // the contrary. The checker computes the counts from the node's cells, not from the verdict. A node
 // without an answer of the origin has its allowance only, or what the loss policy leaves: it may
-// deny more, and not less.
+// deny more, and not less. The same holds for relaxed requests, but the origin never denies one: a
+// denial counts nothing that steps granted to requests that did not wait.
 
 #include <algorithm>
 
@@ -72,7 +73,7 @@ class ConsistentVerdicts final : public RegionChecker {
       // the process knows too little of other regions, the basis of such a denial is degraded.
       const bool by_origin = record.verdict.basis == Basis::kRefreshed ||
                              (record.verdict.basis == Basis::kDegraded && view.has_ledger);
-      const bool counts_grants = by_origin && !record.verdict.admitted();
+      const bool counts_grants = by_origin && !record.relaxed && !record.verdict.admitted();
       const Count most = counts_grants ? weigh(known + unused_grants(view, node, cell)) : weighed;
       if (evidence.previous != weighed && evidence.previous != most) {
         return "the verdict counts " + std::to_string(evidence.previous) +

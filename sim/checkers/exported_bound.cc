@@ -17,8 +17,9 @@
 // in flight at the last accept, and a change of the bound has arrived. A process that restarts
 // forgets.
 //
-// Of states, verdicts of a region that its origin did not decide are left out, and what a cut-off
-// origin may have forgotten: docs/ledger.md lists it.
+// Of states, verdicts of a region that its origin did not decide are left out, relaxed requests,
+// which count in their process alone, and what a cut-off origin may have forgotten: docs/ledger.md
+// lists it. Relaxed requests on windows are like all others.
 
 #include <algorithm>
 #include <map>
@@ -91,7 +92,7 @@ class ExportedBound final : public GlobalChecker {
     // A wrong clock drains too much, or forgets.
     if (view.jumped_lately || step > Millis(1) || step < Millis(-1)) history.accepts.clear();
     const bool by_origin = record.verdict.basis != Basis::kDegraded || !at(view, region).has_origin;
-    if (!record.charged || !by_origin) return {};
+    if (!record.charged || !by_origin || record.relaxed) return {};
     history.accepts.push_back(
         {.earliest = view.now.mono - (record.answered_at.mono - record.requested_at.mono),
          .cost = record.cost,

@@ -1,7 +1,8 @@
 // Within a region only counts in flight between nodes can exceed the limit: a verdict that is not
 // degraded knows all counts that the origin had one freshness interval before, or when the read
 // that it waited for began. With consistent verdicts this gives accepts <= limit + counts not
-// replayed yet or replayed within that interval.
+// replayed yet or replayed within that interval. It is all that a relaxed request is promised: it
+// waits for a read where its process knows less.
 
 #include <algorithm>
 

@@ -11,12 +11,17 @@
 // publishes the counts at the origin. Only counts that never reached it, or that it lost together
 // with their process, are excused.
 //
+// A relaxed request is decided by counts of the siblings that are up to a freshness interval old,
+// which may be longer than 2 D. So what its process did not know of its own region is in flight
+// there, and left to the regional bound, too.
+//
 // If regions use different limits, a region with the smaller one is protected from the others only
 // once they know of it: two delays after its first row.
 
 #include <algorithm>
 #include <map>
 
+#include "base/wide.h"
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
 #include "sim/checkers/publish_spec.h"
@@ -43,7 +48,8 @@ class GlobalBound final : public GlobalChecker {
 
     const CellId cell = record.cell();
     const Count accepted = view.accepted(cell);
-    const Count bound = bound_of(view, region, record) + recent(view, cell) + lost(view, cell);
+    const Count bound = bound_of(view, region, record) + recent(view, cell) + lost(view, cell) +
+                        unknown_siblings(view, region, record);
     if (accepted <= bound) return {};
     return "all regions have accepted " + std::to_string(accepted) + " of " +
            std::to_string(record.limit) + " in window " + std::to_string(cell.sequence) +
@@ -73,6 +79,16 @@ class GlobalBound final : public GlobalChecker {
     }
     const Count limit = known ? record.limit : largest;
     return limit + spec::slack_of(limit, rules) + hidden + alone;
+  }
+
+  // What the process of a relaxed request did not know of its siblings.
+  static Count unknown_siblings(const GlobalView& view, int region, const RequestRecord& record) {
+    if (!record.relaxed) return 0;
+    const Oracle& oracle = view.regions[static_cast<size_t>(region)].oracle;
+    const CellId cell = record.cell();
+    const Count known =
+        oracle.accepted_by(record.contributor, cell) + record.verdict.evidence.siblings;
+    return base::saturating_sub(oracle.accepted(cell), known);
   }
 
   // The counts that no region can publish any more.

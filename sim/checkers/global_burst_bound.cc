@@ -17,6 +17,10 @@
 // if all that was admitted anywhere in the last three usage windows counted: it may learn of a
 // count until the end of the second, and then it counts for at most one more.
 //
+// A relaxed request counts in its process alone: it is not in the bound, no origin charges it for
+// another region, and it makes only requests to the same process be denied. local_algorithms.cc
+// checks its denials.
+//
 // D is that of windows, and the time in which a process tells its origin. Not counted are degraded
 // verdicts and processes that have ended. During a disruption nothing is checked, and what was
 // admitted before is forgotten.
@@ -45,7 +49,7 @@ class GlobalBurstBound final : public GlobalChecker {
   Violation after_local_answer(const GlobalView& view, int region,
                                const RequestRecord& record) override {
     History& history = histories_[record.tuple];
-    if (record.charged) history.admitted[region] += record.cost;
+    if (record.charged && !record.relaxed) history.admitted[region] += record.cost;
     history.burst = std::max(history.burst, record.burst > 0 ? record.burst : record.limit);
     history.limit = std::max(history.limit, record.limit);
     if (auto invented = check_charges(view, region, record, history)) return invented;
@@ -60,7 +64,7 @@ class GlobalBurstBound final : public GlobalChecker {
       history.from = view.now.mono;
       return {};
     }
-    if (record.verdict.outcome == Outcome::kDenied)
+    if (record.verdict.outcome == Outcome::kDenied && !record.relaxed)
       return check_denial(view, region, record, history);
     if (!record.charged) return {};
     const bool degraded = record.verdict.basis == Basis::kDegraded;
@@ -69,8 +73,9 @@ class GlobalBurstBound final : public GlobalChecker {
          .cost = record.cost,
          .region = region,
          .process = record.contributor.process,
-         .degraded = degraded});
-    return degraded ? Violation{} : check(view, region, record, history);
+         .degraded = degraded,
+         .relaxed = record.relaxed});
+    return degraded || record.relaxed ? Violation{} : check(view, region, record, history);
   }
 
  private:
@@ -80,6 +85,7 @@ class GlobalBurstBound final : public GlobalChecker {
     int region = 0;
     int process = 0;
     bool degraded = false;
+    bool relaxed = false;
   };
   struct History {
     std::vector<Accepted> accepts;
@@ -155,7 +161,10 @@ class GlobalBurstBound final : public GlobalChecker {
                           (record.answered_at.mono - record.requested_at.mono);
     if (history.from > from) return {};
     Count used = 0;
-    for (const Accepted& each : history.accepts) used += each.earliest >= from ? each.cost : 0;
+    for (const Accepted& each : history.accepts) {
+      const bool counts = !each.relaxed || each.region == region;
+      if (each.earliest >= from && counts) used += each.cost;
+    }
     const Count burst = record.burst > 0 ? record.burst : record.limit;
     if (used + record.cost > burst) return {};
     return at(view, region).name + " denied a cost of " + std::to_string(record.cost) + " of " +
@@ -206,7 +215,8 @@ class GlobalBurstBound final : public GlobalChecker {
       if (at(view, it->region).origin.exact_lost_at() >= it->earliest) break;
       const Nanos span = now - it->earliest;
       if (!parts.drains && span >= Nanos(record.duration)) break;
-      if (it->degraded || at(view, it->region).oracle.process(it->process).ended) continue;
+      if (it->degraded || it->relaxed) continue;
+      if (at(view, it->region).oracle.process(it->process).ended) continue;
       sum += it->cost;
       if (span <= 2 * delay) recent += it->cost;
       Count bound = parts.alone() + recent + 2;

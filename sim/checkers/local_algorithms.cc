@@ -11,11 +11,21 @@
 // - all: a client without accepts for two windows is not denied a cost that fits the limit; the
 //   log denies nothing else that fits.
 //
+// Relaxed requests are of the second kind everywhere: their process counts them alone. Its origin
+// neither decides them nor is told of them, and other regions do not limit them. Requests that are
+// not relaxed may be on the same tuple. Their process counts them in memory, too:
+// - what it admitted by itself, relaxed or by its allowance, keeps the contract in the process;
+// - what the origin admitted counts there where it fits, and so is a reason for a denial only;
+// - where there is no origin, they charge the usage of other regions to the same state, so that
+//   denials are checked of tuples only of which all requests are relaxed.
+//
 // A request is decided at some time between its arrival and its answer, and never before the latest
 // time that its tuple has seen. Each check uses the times that excuse the most. The sketch has no
 // such contract, because tuples share its counters.
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,19 +40,26 @@ class LocalAlgorithms final : public RegionChecker {
   [[nodiscard]] std::string_view name() const override { return "local algorithms"; }
 
   Violation after_local_answer(const RegionView& view, const RequestRecord& record) override {
+    const bool asked = record.verdict.basis == Basis::kRefreshed;
+    if (record.relaxed && asked) return "the origin decided a relaxed request";
+    const ProcessInfo& process = view.oracle.process(record.contributor.process);
+    if (!record.relaxed) not_relaxed_.insert({process.number, record.tuple});
     if (record.cost == 0) return {};
     const ExactHistory* const exact = view.origin.exact_history(record.tuple);
-    const bool asked = record.verdict.basis == Basis::kRefreshed;
-    if (record.charged && !asked) alone_[record.tuple] += record.cost;
+    if (record.charged && !asked && !record.relaxed) alone_[record.tuple] += record.cost;
     if (exact != nullptr) {
       if (auto invented = check_told(view, record, *exact)) return invented;
     }
-    if (exact != nullptr && record.verdict.basis != Basis::kDegraded) {
-      return check_shared(view, record, *exact);
-    }
-    const ProcessInfo& process = view.oracle.process(record.contributor.process);
-    const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
     History& history = histories_[{process.number, record.tuple}];
+    if (exact != nullptr && !record.relaxed && record.verdict.basis != Basis::kDegraded) {
+      auto found = check_shared(view, record, *exact);
+      if (found || !history.has_relaxed) return found;
+    }
+    // What the origin decided before is unknown here.
+    if (record.relaxed && !std::exchange(history.has_relaxed, true) && exact != nullptr) {
+      history.from = std::max(history.from, record.answered_at.wall);
+    }
+    const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
     // After a clock was hours off, the first request finds at most a full tuple.
     const bool asked_by_wrong_clock = record.requested_at.wall > record.answered_at.wall;
     const bool clock_was_wrong =
@@ -59,14 +76,20 @@ class LocalAlgorithms final : public RegionChecker {
       return {};
     }
     if (record.charged) {
-      history.accepts.push_back(
-          {.earliest = record.requested_at.wall, .latest = node.latest, .cost = record.cost});
+      history.accepts.push_back({.earliest = record.requested_at.wall,
+                                 .latest = node.latest,
+                                 .cost = record.cost,
+                                 .by_origin = asked});
+      if (asked) return {};
       return has_rate(record) ? check_rate(record, history, node.latest)
                               : check_trailing(record, history, node.latest);
     }
     if (record.in_batch || record.verdict.admitted()) return {};
+    // The origin denied it: see above.
+    if (exact != nullptr && !record.relaxed) return {};
     // Other regions may have used it: see the global burst bound.
-    if (view.has_ledger && exact == nullptr) return {};
+    const bool shares = not_relaxed_.contains({process.number, record.tuple});
+    if (view.has_ledger && exact == nullptr && shares) return {};
     return check_denial(record, history);
   }
 
@@ -75,8 +98,10 @@ class LocalAlgorithms final : public RegionChecker {
     WallTime earliest{};  // possible time of the decision
     WallTime latest{};
     Count cost = 0;
+    bool by_origin = false;  // the process counts it where it fits
   };
   struct History {
+    bool has_relaxed = false;
     WallTime from{};  // earlier accepts are unknown
     std::vector<Accepted> accepts;
     WallTime wrong_clock_until{};
@@ -182,6 +207,7 @@ class LocalAlgorithms final : public RegionChecker {
     const Count burst = record.burst > 0 ? record.burst : record.limit;
     Count sum = 0;
     for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
+      if (it->by_origin) continue;
       sum += it->cost;
       const auto span = static_cast<Count>(std::max(latest - it->earliest, Millis(0)).count());
       const base::Wide gives =
@@ -199,7 +225,7 @@ class LocalAlgorithms final : public RegionChecker {
                                   WallTime latest) {
     Count sum = 0;
     for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
-      if (it->earliest > latest - record.duration) sum += it->cost;
+      if (!it->by_origin && it->earliest > latest - record.duration) sum += it->cost;
     }
     if (sum <= record.limit) return {};
     return "process " + std::to_string(record.contributor.process) + " accepted " +
@@ -226,7 +252,9 @@ class LocalAlgorithms final : public RegionChecker {
   // The wait of a batch for a read, plus a small clock step.
   static constexpr Millis kMostStep{2000};
 
-  std::map<std::pair<int, std::string>, History> histories_;
+  using ProcessTuple = std::pair<int, std::string>;
+  std::map<ProcessTuple, History> histories_;
+  std::set<ProcessTuple> not_relaxed_;           // of which a request was not relaxed
   std::map<std::string, SharedHistory> shared_;  // by tuple
   std::map<std::string, Count> alone_;           // admitted without asking, by tuple
 };

@@ -1,7 +1,8 @@
 // No counts are invented: own is exactly what the node accepted, and own + siblings is at most what
 // the region accepted. So a denied request or a failed batch changes no count. What a bridge
 // restores after a loss may be counted twice: a process may replay it later. What a step granted to
-// a request that did not wait counts for all others.
+// a request that did not wait counts for all others. No step grants a relaxed request, so its cost
+// is counted exactly once it is admitted.
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"

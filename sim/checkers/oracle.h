@@ -56,6 +56,7 @@ struct RequestRecord {
   Count cost = 0;
   Instant requested_at{};  // by the node's clock
   Instant answered_at{};   // by the node's clock
+  bool relaxed = false;    // its process decides it, and not the origin
   bool in_batch = false;
   bool charged = false;          // a batch that fails charges nothing
   bool late = false;             // decided with the time of the answer
@@ -154,11 +155,11 @@ class Oracle {
     return accepts_in(sketched_, cell);
   }
   [[nodiscard]] Count accepted(const CellId& cell) const { return find(by_cell_, cell); }
-  // Of these, what the origin decided.
+  // Of these, what the origin decided. A relaxed request only reads it.
   [[nodiscard]] Count accepted_by_origin(const CellId& cell) const {
     return find(by_origin_, cell);
   }
-  // What was accepted by verdicts that were not degraded.
+  // What was accepted by verdicts that were not degraded, of requests that were not relaxed.
   [[nodiscard]] Count accepted_by_origin_or_allowance(const CellId& cell) const {
     return find(by_origin_or_allowance_, cell);
   }
@@ -194,8 +195,10 @@ class Oracle {
   Count sum(const RequestRecord& record, Count cost) {
     const CellId cell = record.cell();
     by_cell_[cell] += cost;
-    if (record.verdict.basis == Basis::kRefreshed) by_origin_[cell] += cost;
-    if (record.verdict.basis != Basis::kDegraded) by_origin_or_allowance_[cell] += cost;
+    if (!record.relaxed) {
+      if (record.verdict.basis == Basis::kRefreshed) by_origin_[cell] += cost;
+      if (record.verdict.basis != Basis::kDegraded) by_origin_or_allowance_[cell] += cost;
+    }
     return contributors_[cell][record.contributor] += cost;
   }
   using Accepts = std::map<CellId, std::vector<Accept>>;

@@ -1,4 +1,7 @@
 // A checker of one region. One file and one invariant each; docs/simulation.md lists them.
+//
+// A checker, of one region or of all, checks relaxed requests like all others unless the comment at
+// the top of its file says otherwise.
 
 #pragma once
 

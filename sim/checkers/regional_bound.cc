@@ -15,9 +15,13 @@
 // evicted the tuple between the decision and the answer, all counts of the cell but this request
 // are those of others, and the node knew its own count of the decision as well as the siblings.
 //
-// All requests are consistent by convergence. So what the region accepts in a cell with verdicts
-// that are not degraded is at most 1.25 times the limit, whatever the requests, plus what the
-// origin lost and what died with a process or an evicted tuple before the origin knew of it.
+// What the region accepts in a cell of requests that are not relaxed, with verdicts that are not
+// degraded, is at most 1.25 times the limit, whatever the requests, plus what the origin lost and
+// what died with a process or an evicted tuple before the origin knew of it. Relaxed requests on
+// the same tuple only make it less: they use the allowance, and the origin counts them.
+//
+// All of the above but that holds for relaxed requests: counts that are fresh enough decide them,
+// so that each process accepts up to the limit before it knows of the others.
 //
 // A degraded verdict knows less, for an unlimited time. These always hold: the region exceeds the
 // limit only by counts that the node did not know, and no process accepts more than the limit, so

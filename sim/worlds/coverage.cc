@@ -56,6 +56,10 @@ constexpr std::array<std::string_view, static_cast<size_t>(Coverage::kCount)> kC
     "a denial that the origin had announced",
     "an admission without the origin that it was told of later",
     "usage of another region charged at an origin",
+    "a relaxed admission on a window",
+    "a relaxed admission after a read",
+    "a relaxed admission on a state",
+    "a batch of relaxed and other requests",
 };
 
 }  // namespace

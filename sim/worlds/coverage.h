@@ -59,6 +59,10 @@ enum class Coverage : uint8_t {
   kExactKnownDenial,
   kExactDegradedTold,
   kExactForeignCharged,
+  kRelaxedWindow,
+  kRelaxedRead,
+  kRelaxedState,
+  kMixedBatch,
   kCount,
 };
 

@@ -57,7 +57,7 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
         &WorldOptions::kills_bridges, &WorldOptions::feed_gaps, &WorldOptions::bursts,
         &WorldOptions::all_algorithms, &WorldOptions::changes_settings, &WorldOptions::steps_back,
         &WorldOptions::ledger_trouble, &WorldOptions::fails_over_often,
-        &WorldOptions::pauses_bridges, &WorldOptions::limits_differ}) {
+        &WorldOptions::pauses_bridges, &WorldOptions::limits_differ, &WorldOptions::relaxed}) {
     if (options.*field) add([field](WorldOptions& each) { each.*field = false; });
   }
   if (options.visitors > 0) add([](WorldOptions& each) { each.visitors = 0; });

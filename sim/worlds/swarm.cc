@@ -76,6 +76,7 @@ WorldOptions world_of(uint64_t seed) {
   options.bursts = random.one_in(3);
   if (wide) draw_more(random, options);
   if (seed >= kFirstWidestSeed) draw_most(random, options);
+  if (seed >= kFirstRelaxedSeed) options.relaxed = random.one_in(3);
   return options;
 }
 

@@ -90,15 +90,16 @@ void World::schedule_probes() {
   });
 }
 
-RequestRecord World::make_record(const Node& node, const Tuple& tuple, Count cost) const {
+RequestRecord World::make_record(const Node& node, const Request& request) const {
   return {.node = node.index,
           .contributor = {.process = node.process->number},
-          .tuple = memory::TupleKey(request_of(node, tuple, cost), base::KeyedHash(0)).encoded(),
-          .duration = tuple.duration,
-          .algorithm = tuple.algorithm,
-          .limit = tuple.limit_in(node.region),
-          .cost = cost,
+          .tuple = memory::TupleKey(request, base::KeyedHash(0)).encoded(),
+          .duration = request.duration,
+          .algorithm = request.algorithm,
+          .limit = request.limit,
+          .cost = request.cost,
           .requested_at = node.clock.now(),
+          .relaxed = request.consistency == Consistency::kRelaxed,
           .verdict = {}};
 }
 
@@ -113,7 +114,7 @@ void World::send_request(Node& node, const Tuple& tuple, Count cost) {
   node.engine->check_async(
       now, request, *node.executor,
       [this, &node, executor = node.executor,
-       record = make_record(node, tuple, cost)](const Result<Verdict>& verdict) mutable {
+       record = make_record(node, request)](const Result<Verdict>& verdict) mutable {
         if (!executor->alive()) return;
         record.verdict = *verdict;
         record.charged = verdict->admitted() && record.cost > 0;
@@ -165,7 +166,7 @@ void World::send_batch(Node& node) {
     const Tuple& tuple = random_tuple();
     const auto cost = static_cast<Count>(random_.between(0, 3));
     requests.push_back(request_of(node, tuple, cost));
-    records.push_back(make_record(node, tuple, cost));
+    records.push_back(make_record(node, requests.back()));
     records.back().in_batch = true;
   }
   ++node.in_flight;
@@ -187,6 +188,7 @@ void World::complete(Node& node, std::vector<RequestRecord> records, const std::
   --node.in_flight;
   monitor_.record(node, records);
   monitor_.after_wait(node, records.front().requested_at.mono);
+  cover_relaxed(records);
   for (const RequestRecord& record : records) {
     const Verdict& verdict = record.verdict;
     ++(verdict.admitted() ? report_.admitted : report_.denied);
@@ -198,7 +200,7 @@ void World::complete(Node& node, std::vector<RequestRecord> records, const std::
              std::to_string(verdict.evidence.own) + ", siblings " +
              std::to_string(verdict.evidence.siblings) + ", foreign " +
              std::to_string(verdict.evidence.foreign) + ", " +
-             std::string(weir::to_string(verdict.basis)),
+             std::string(weir::to_string(verdict.basis)) + (record.relaxed ? ", relaxed" : ""),
          verdict.remaining);
     if (monitor_.is_sketched(record)) ++report_.sketched;
     if (record.is_local()) {
@@ -213,7 +215,8 @@ void World::complete(Node& node, std::vector<RequestRecord> records, const std::
 
 void World::cover_exact_answer(const Node& node, const RequestRecord& record) {
   Region& region = region_of(node);
-  if (!region.has_origin || region.origin->exact_history(record.tuple) == nullptr) return;
+  if (record.relaxed || !region.has_origin) return;
+  if (region.origin->exact_history(record.tuple) == nullptr) return;
   const Verdict& verdict = record.verdict;
   if (verdict.basis == Basis::kLocal) {
     if (verdict.outcome == Outcome::kDenied) cover(Coverage::kExactKnownDenial);
@@ -222,6 +225,19 @@ void World::cover_exact_answer(const Node& node, const RequestRecord& record) {
   const std::pair by(record.tuple, node.process->incarnation);
   if (record.charged && verdict.basis == Basis::kLocal) region.admitted_alone[by] += record.cost;
   if (record.charged && verdict.basis == Basis::kDegraded) region.degraded.insert(by);
+}
+
+void World::cover_relaxed(const std::vector<RequestRecord>& records) {
+  const auto relaxed = [](const RequestRecord& record) { return record.relaxed; };
+  if (std::any_of(records.begin(), records.end(), relaxed) &&
+      !std::all_of(records.begin(), records.end(), relaxed)) {
+    cover(Coverage::kMixedBatch);
+  }
+  for (const RequestRecord& record : records) {
+    if (!record.relaxed || !record.charged) continue;
+    cover(record.is_local() ? Coverage::kRelaxedState : Coverage::kRelaxedWindow);
+    if (record.verdict.basis == Basis::kRefreshed) cover(Coverage::kRelaxedRead);
+  }
 }
 
 void World::cover_answer(const Node& node, const RequestRecord& record) {
@@ -252,13 +268,16 @@ void World::cover_answer(const Node& node, const RequestRecord& record) {
   }
 }
 
-Request World::request_of(const Node& node, const Tuple& tuple, Count cost) const {
+Request World::request_of(const Node& node, const Tuple& tuple, Count cost) {
+  const bool relaxed =
+      tuple.asked == Asked::kRelaxed || (tuple.asked == Asked::kMixed && random_.one_in(2));
   return {.ns = tuple.ns,
           .identifier = tuple.identifier,
           .limit = tuple.limit_in(node.region),
           .duration = tuple.duration,
           .cost = cost,
-          .algorithm = tuple.algorithm};
+          .algorithm = tuple.algorithm,
+          .consistency = relaxed ? std::optional(Consistency::kRelaxed) : std::nullopt};
 }
 
 }  // namespace weir::sim

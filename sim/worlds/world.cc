@@ -54,6 +54,7 @@ World::World(const WorldOptions& options)
     monitor_.guarantees.max_clock_skew = kMostApart + options.max_region_skew;
   }
   make_tuples();
+  if (options_.relaxed) draw_consistencies();
 }
 
 void World::make_region() {
@@ -150,6 +151,12 @@ void World::make_tuples() {
                        .limit = limit,
                        .algorithm = algorithm,
                        .other_limit = limit});
+  }
+}
+
+void World::draw_consistencies() {
+  for (Tuple& tuple : tuples_) {
+    tuple.asked = one_of(random_, std::array{Asked::kConverge, Asked::kRelaxed, Asked::kMixed});
   }
 }
 

@@ -73,6 +73,7 @@ struct WorldOptions {
   bool pauses_bridges = false;    // bridges often do not run for a while
   bool all_algorithms = false;    // also tuples of algorithms that each process counts by itself
   bool changes_settings = false;  // clients whose algorithm and duration change
+  bool relaxed = false;           // requests on some tuples are relaxed, or some of these requests
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   int tuples = 4;                    // that get requests, 1 to 4
@@ -116,6 +117,12 @@ class World {
   static constexpr Millis kProbeEvery{100};  // after faults have ended
   static constexpr Millis kOneTimeWindow{5000};
 
+  // The consistency of the requests on a tuple.
+  enum class Asked : uint8_t {
+    kConverge,
+    kRelaxed,
+    kMixed,  // each request draws one of the two
+  };
   // A tuple that gets many requests.
   struct Tuple {
     std::string identifier;
@@ -124,6 +131,7 @@ class World {
     Algorithm algorithm = Algorithm::kSlidingWindow;
     Count other_limit = 0;  // the limit in all regions but the first
     std::string ns = "sim";
+    Asked asked = Asked::kConverge;
 
     [[nodiscard]] Count limit_in(int region) const { return region == 0 ? limit : other_limit; }
   };
@@ -133,6 +141,7 @@ class World {
 
   void make_region();
   void make_tuples();
+  void draw_consistencies();
   void make_ledger();
 
   // Traffic (traffic.cc).
@@ -148,8 +157,9 @@ class World {
   void complete(Node& node, std::vector<RequestRecord> records, const std::string& what);
   void cover_answer(const Node& node, const RequestRecord& record);
   void cover_exact_answer(const Node& node, const RequestRecord& record);
-  [[nodiscard]] Request request_of(const Node& node, const Tuple& tuple, Count cost) const;
-  [[nodiscard]] RequestRecord make_record(const Node& node, const Tuple& tuple, Count cost) const;
+  void cover_relaxed(const std::vector<RequestRecord>& records);
+  [[nodiscard]] Request request_of(const Node& node, const Tuple& tuple, Count cost);
+  [[nodiscard]] RequestRecord make_record(const Node& node, const Request& request) const;
   [[nodiscard]] Node* any_serving_node();
   void choose_load();
 

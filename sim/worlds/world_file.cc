@@ -120,6 +120,7 @@ const std::vector<Setting>& settings() {
       yes_or_no("pauses_bridges", &WorldOptions::pauses_bridges),
       yes_or_no("all_algorithms", &WorldOptions::all_algorithms),
       yes_or_no("changes_settings", &WorldOptions::changes_settings),
+      yes_or_no("relaxed", &WorldOptions::relaxed),
       millis("read_deadline_ms", &WorldOptions::read_deadline, 1),
       choice<OnOriginLoss, 3>("on_origin_loss", &WorldOptions::on_origin_loss,
                               {"local", "deny", "share"}),

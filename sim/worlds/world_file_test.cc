@@ -32,6 +32,7 @@ TEST(WorldFile, ReadsWhatItWrote) {
                              .pauses_bridges = true,
                              .all_algorithms = true,
                              .changes_settings = true,
+                             .relaxed = true,
                              .read_deadline = Millis(50),
                              .on_origin_loss = OnOriginLoss::kShare,
                              .tuples = 2,

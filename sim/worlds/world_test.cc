@@ -185,6 +185,30 @@ TEST(World, KeepsInvariantsUnderAllSwarmOptions) {
   }
 }
 
+// Relaxed requests on some tuples, and beside others on the same tuple and in the same batch.
+TEST(World, KeepsInvariantsForRelaxedRequests) {
+  std::map<Coverage, uint64_t> coverage;
+  for (uint64_t i = 0; i < seeds_to_run() / 4; ++i) {
+    WorldOptions options = world_of(kFirstRelaxedSeed + i);
+    options.relaxed = true;
+    const RunReport report = World(options).run();
+    ASSERT_FALSE(report.broken) << describe(options.seed, report);
+    for (const auto& [state, times] : report.coverage) coverage[state] += times;
+  }
+  if (seeds_to_run() < kSeeds) return;
+  for (const Coverage state : {Coverage::kRelaxedWindow, Coverage::kRelaxedRead,
+                               Coverage::kRelaxedState, Coverage::kMixedBatch}) {
+    EXPECT_GT(coverage[state], 0u) << "never reached: " << to_string(state);
+  }
+}
+
+// The draws of relaxed requests follow all others.
+TEST(World, OfAnEarlierSeedHasNoRelaxedRequests) {
+  for (const uint64_t seed : {uint64_t{1}, kFirstWideSeed, kFirstRelaxedSeed - 1}) {
+    EXPECT_FALSE(world_of(seed).relaxed) << seed;
+  }
+}
+
 // Violations that swarms found, and that are fixed.
 TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
   const std::vector<WorldOptions> worlds = {
@@ -349,6 +373,9 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       // A process that became the bridge soon after a report of its own, which processes that are
       // not the bridge make less often, seemed to have a ledger that refuses writes.
       world_of(89),
+      // A process counted an item of a batch twice that the origin had admitted beside a relaxed
+      // one on the same log, and denied a later relaxed request that fit.
+      world_of(50000448),
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();
