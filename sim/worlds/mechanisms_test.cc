@@ -68,6 +68,7 @@ std::vector<Mechanism> mechanisms() {
       {"a departed process folded", line_of(Mutation::kFoldLost)},
       {"an imported count evaluated", line_of(Mutation::kUnheldNotEvaluated)},
       {"a row for the next window", line_of(Mutation::kNextWindowDropped)},
+      {"a relaxed request that must read", line_of(Mutation::kRelaxedUnread)},
   };
   for (int i = 0; i < static_cast<int>(Coverage::kCount); ++i) {
     all.push_back({to_string(static_cast<Coverage>(i)), reached(static_cast<Coverage>(i))});

@@ -62,6 +62,7 @@ struct Mutant {
   bool all_algorithms = false;
   bool bursts = false;
   int without_origin = 0;  // regions
+  bool relaxed = false;
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) {
   *out << mutant.name;
@@ -83,6 +84,15 @@ Mutant of_exact_state(Mutation mutation, std::string_view name, std::string_view
           .regions = regions,
           .faults = FaultMode::kNone,
           .all_algorithms = true};
+}
+// A bug of relaxed requests.
+Mutant of_relaxed(Mutation mutation, std::string_view name,
+                  std::vector<std::string_view> found_by) {
+  return {.mutation = mutation,
+          .name = name,
+          .found_by = std::move(found_by),
+          .all_algorithms = true,
+          .relaxed = true};
 }
 // The same bug in regions without an origin.
 Mutant in_memory(Mutant mutant) {
@@ -159,6 +169,18 @@ const std::vector<Mutant>& mutants() {
        .name = "DeadlinePerAnswer",
        .found_by = {"answered in time"},
        .all_algorithms = true},
+      of_relaxed(Mutation::kRelaxedUnread, "RelaxedUnread", {"fresh enough", "the regional bound"}),
+      of_relaxed(Mutation::kRelaxedTold, "RelaxedTold", {"local algorithms"}),
+      of_relaxed(Mutation::kConsistencyOfFirst, "ConsistencyOfFirst",
+                 {"idempotent replay", "no invented counts", "local algorithms"}),
+      {.mutation = Mutation::kRelaxedShared,
+       .name = "RelaxedShared",
+       .found_by = {"local algorithms", "the global burst bound"},
+       .regions = 3,
+       .faults = FaultMode::kNone,
+       .all_algorithms = true,
+       .without_origin = 2,
+       .relaxed = true},
       // The effects of the bugs on the bounds.
       alone("the regional bound", {.mutation = Mutation::kFreshByFailedRead},
             "FreshByFailedReadByTheBoundAlone"),
@@ -168,6 +190,12 @@ const std::vector<Mutant>& mutants() {
             {.mutation = Mutation::kGenerationKept, .table = TableSize::kSmall},
             "GenerationKeptByTheBoundAlone"),
       alone("the regional bound", {.mutation = Mutation::kOneTooMany}, "OneTooManyByTheBoundAlone"),
+      alone("the regional bound", {.mutation = Mutation::kRelaxedUnread, .relaxed = true},
+            "RelaxedUnreadByTheBoundAlone"),
+      alone("the regional bound", {.mutation = Mutation::kConsistencyOfFirst, .relaxed = true},
+            "ConsistencyOfFirstByTheBoundAlone"),
+      alone("local algorithms", of_relaxed(Mutation::kConsistencyOfFirst, "ConsistencyOfFirst", {}),
+            "ConsistencyOfFirstByLocalAlgorithmsAlone"),
       alone("conservation", {.mutation = Mutation::kFoldLost}, "FoldLostByConservationAlone"),
       alone("imports are used",
             {.mutation = Mutation::kNextWindowDropped,
@@ -207,6 +235,7 @@ TEST_P(MutantEngine, IsFound) {
                 .bursts = GetParam().bursts,
                 .without_origin = GetParam().without_origin,
                 .all_algorithms = GetParam().all_algorithms,
+                .relaxed = GetParam().relaxed,
                 .only_checker = GetParam().only_checker},
                kSeeds, GetParam().found_by);
 }

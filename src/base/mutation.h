@@ -55,6 +55,10 @@ enum class Mutation : uint8_t {
   kLateAsLocal,                // a late answer is decided as if the origin were lost
   kLateForgetsOwnLast,         // the bound of a late answer ignores the own last window
   kDeadlinePerAnswer,          // a request waits for each answer as long as for the first
+  kRelaxedUnread,              // a relaxed request never reads the origin
+  kRelaxedTold,                // the origin is told of relaxed admissions on a state
+  kRelaxedShared,              // other regions are told of them
+  kConsistencyOfFirst,         // the items of a batch have the consistency of its first
   // Tuples whose whole state the origin keeps.
   kToldChargedAgain,     // what a process told before is charged with every call
   kLateChargeClipped,    // what is told late is charged only as far as it fits

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/mutation.h"
 #include "base/wide.h"
 #include "decide/engine.h"
 #include "decide/validate.h"
@@ -41,6 +42,10 @@ Result<std::vector<RequestContext>> Engine::contexts_of(Instant now,
       return std::move(*error);
     }
     contexts.emplace_back(now, requests[i], state_.tuples->hash);
+    if (requests[i].consistency != requests[0].consistency &&
+        base::mutated(base::Mutation::kConsistencyOfFirst)) {
+      contexts[i].consistency = requests[0].consistency;
+    }
   }
   return contexts;
 }

@@ -21,6 +21,7 @@
 
 #include "base/atomic.h"
 #include "base/inline.h"
+#include "base/mutation.h"
 #include "base/mutex.h"
 #include "decide/batch.h"
 #include "decide/decider.h"
@@ -230,8 +231,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] bool shares_as_region(Algorithm algorithm,
                                       std::optional<Consistency> requested) const {
     return is_region_ && memory::class_of(algorithm) != memory::CellClass::kWindow &&
-           requested.value_or(state_.region->consistency.load(std::memory_order_relaxed)) !=
-               Consistency::kRelaxed;
+           (requested.value_or(state_.region->consistency.load(std::memory_order_relaxed)) !=
+                Consistency::kRelaxed ||
+            base::mutated(base::Mutation::kRelaxedShared));
   }
   // Counts a cost that the origin does not know.
   void note_own(const RequestContext& context);

@@ -182,6 +182,10 @@ void Engine::decide_uncommon(const RequestContext& context, Basis basis, Verdict
 void Engine::decide_unread(RequestContext& context, ReadRequirement requirement, Verdict& verdict) {
   const bool shares = shares_as_region(context.query.algorithm, context.consistency);
   if (shares) charge_foreign(context);
+  if (context.consistency == Consistency::kRelaxed && state_.region->origin &&
+      memory::mutated(memory::Mutation::kRelaxedTold)) {
+    context.unknown_to_origin = true;
+  }
   if (requirement == ReadRequirement::kDegrade) degrade(context, missing_now(context));
   decide_and_recheck(context, regional::basis_without_reading(requirement), verdict);
   if (shares && verdict.admitted()) count_for_regions(context.now, context.key, context.query);
@@ -236,6 +240,11 @@ ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waitin
     const bool refused = result.status == DecisionStatus::kDecided && !result.decision.admitted();
     if (refused) replay_refused(tuple, context.now.mono);
     requirement = regional::read_requirement(cells, context.query, context.now.mono, rules);
+    const bool relaxed = consistency == Consistency::kRelaxed && waiting == Waiting::kPossible;
+    if (relaxed && regional::is_read(requirement) &&
+        memory::mutated(memory::Mutation::kRelaxedUnread)) {
+      requirement = ReadRequirement::kNothing;
+    }
     if (asks && result.status == DecisionStatus::kDecided &&
         result.decision.outcome != Outcome::kNever) {
       requirement = regional::ask_requirement(cells, context.query, result, allowance, requirement,
