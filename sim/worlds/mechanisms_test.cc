@@ -45,7 +45,7 @@ std::function<bool(const RunReport&)> reached(Coverage which) {
 std::vector<Mechanism> mechanisms() {
   using base::Mutation;
   std::vector<Mechanism> all = {
-      {"the usage of another algorithm taken over", line_of(Mutation::kConvertedWithoutUntold)},
+      {"the usage of another algorithm taken over", line_of(Mutation::kConvertedWithoutUnreported)},
       {"two conversions at the same time", line_of(Mutation::kConvertedFromOpen)},
       {"the usage of another duration taken over", line_of(Mutation::kTakenOverAgain)},
       {"a tuple evicted", [](const RunReport& report) { return report.evicted > 0; }},

@@ -792,7 +792,7 @@ const std::vector<Interleaving>& interleavings() {
       {Mutation::kWaitingNotExported, "WaitingNotExported",
        another_region_ignores_a_row_that_waits},
       {Mutation::kConvertedFromOpen, "ConvertedFromOpen", a_conversion_tells_its_own_usage},
-      {Mutation::kConvertedWithoutUntold, "ConvertedWithoutUntold",
+      {Mutation::kConvertedWithoutUnreported, "ConvertedWithoutUnreported",
        a_conversion_forgets_the_allowance},
       {Mutation::kTakenOverAgain, "TakenOverAgain", a_repeated_takeover_charges_again},
       {Mutation::kAnswerOfAnotherGeneration, "AnswerOfAnotherGeneration",

@@ -70,9 +70,9 @@ enum class Mutation : uint8_t {
   kFirstChargeWithoutLast,     // a new ring or log is not charged for the last window
   kAnswerOfAnotherGeneration,  // an answer is taken for that to a tuple that was created since
   // Changed algorithms and durations.
-  kConvertedFromOpen,       // of two tuples that took over each other's usage, one tells it again
-  kConvertedWithoutUntold,  // what the process admitted since the last answer is not taken over
-  kTakenOverAgain,          // a take-over that is repeated charges all of the usage again
+  kConvertedFromOpen,  // of two tuples that took over each other's usage, one tells it again
+  kConvertedWithoutUnreported,  // what the process admitted since the last answer is not taken over
+  kTakenOverAgain,              // a take-over that is repeated charges all of the usage again
   // The publish rule.
   kRuleOnRequestsOnly,  // received counts and the passing of time do not trigger the rule
   kRegionsUnderestimated,

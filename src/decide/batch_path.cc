@@ -69,7 +69,7 @@ Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> req
 // One batch that waits for the origin.
 struct Engine::BatchCall {
   // An item whose whole state the origin keeps, and that it would deny now.
-  struct Doubtful {
+  struct DeniedOnPeek {
     size_t item = 0;
     Count left = 0;
     Millis wait{0};  // until its cost fits, if what was admitted leaves evenly
@@ -83,9 +83,9 @@ struct Engine::BatchCall {
   std::vector<size_t> asks;                                  // items that the origin must decide
   std::vector<std::optional<regional::StepResult>> answers;  // by item
   // Of the items that the origin must decide, those that it has not charged yet.
-  std::vector<Doubtful> doubtful;
+  std::vector<DeniedOnPeek> denied_on_peek;
   std::vector<size_t> windows;
-  std::vector<size_t> uncharged;
+  std::vector<size_t> admitted_on_peek;
   bool refused = false;  // so nothing may be charged any more
 };
 
@@ -168,7 +168,7 @@ bool Engine::is_denied_here(BatchCall& call) {
     answers[item].emplace().decision.outcome = Outcome::kAdmitted;
   }
   for (size_t i = 0; i < call.contexts.size(); ++i) {
-    if (call.contexts[i].denied_by_loss) answers[i] = deny_moved(call.contexts[i]);
+    if (call.contexts[i].denied_by_loss) answers[i] = deny_evicted(call.contexts[i]);
   }
   const auto denial = Batch(decider_, state_, call.contexts, answers).trial();
   // The refusal of a window is the origin's, so that all processes learn of it.
@@ -198,7 +198,7 @@ bool Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
   for (const size_t item : call->asks) {
     (is_exact(call->contexts[item]) ? kept : call->windows).push_back(item);
   }
-  if (is_only) call->uncharged = std::exchange(kept, {});
+  if (is_only) call->admitted_on_peek = std::exchange(kept, {});
   if (kept.empty()) {
     call->refused = !is_only && (call->denied || is_denied_here(*call));
     charge_next(now, call);
@@ -217,7 +217,7 @@ bool Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
        kept = std::move(kept)](const std::vector<regional::StepResult>& results) {
         for (size_t i = 0; i < results.size(); ++i) {
           call->answers[kept[i]] = results[i];
-          self->sort_out(*call, kept[i]);
+          self->classify_peek(*call, kept[i]);
         }
         call->refused = call->refused || call->denied || self->is_denied_here(*call);
         self->charge_next(self->state_.tuples->clock.now(), call);
@@ -226,7 +226,7 @@ bool Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
 }
 
 // Takes what the origin has left for an item, and what the items before it will use of that.
-void Engine::sort_out(BatchCall& call, size_t item) {
+void Engine::classify_peek(BatchCall& call, size_t item) {
   const RequestContext& context = call.contexts[item];
   regional::StepResult& answer = *call.answers[item];
   const memory::Query& query = context.query;
@@ -239,17 +239,17 @@ void Engine::sort_out(BatchCall& call, size_t item) {
     const uint64_t wait = base::mul_div(cost - left, static_cast<uint64_t>(query.duration.count()),
                                         std::max<Count>(query.limit, 1));
     constexpr auto kLongest = static_cast<uint64_t>(regional::kLongestWait.count());
-    call.doubtful.push_back({.item = item,
-                             .left = left,
-                             .wait = Millis(static_cast<int64_t>(std::min(wait, kLongest)))});
+    call.denied_on_peek.push_back({.item = item,
+                                   .left = left,
+                                   .wait = Millis(static_cast<int64_t>(std::min(wait, kLongest)))});
     return;
   }
   Count before = 0;
-  for (const size_t other : call.uncharged) {
+  for (const size_t other : call.admitted_on_peek) {
     if (call.contexts[other].key == context.key) before += call.contexts[other].query.ask.cost;
   }
   if (before + cost <= left) {
-    call.uncharged.push_back(item);
+    call.admitted_on_peek.push_back(item);
     return;
   }
   call.refused = true;
@@ -262,7 +262,7 @@ void Engine::note_answer(BatchCall& call, size_t item) {
   using Status = regional::StepResult::Status;
   RequestContext& context = call.contexts[item];
   const regional::StepResult& answer = *call.answers[item];
-  bool denied = answer.status == Status::kMoved || !answer.decision.decision.admitted();
+  bool denied = answer.status == Status::kEvicted || !answer.decision.decision.admitted();
   if (answer.status == Status::kLate) {
     degrade(context, missing_now(context));
     const auto known = decider_.peek(context);
@@ -271,7 +271,7 @@ void Engine::note_answer(BatchCall& call, size_t item) {
     const memory::Query& query = context.query;
     const bool beyond = !known && query.bound.is_set() && query.ask.cost > query.bound.most;
     if (beyond && here.decision.admitted()) here = Decider::deny_for_one_tick(context);
-    if (context.denied_by_loss) here = deny_moved(context);
+    if (context.denied_by_loss) here = deny_evicted(context);
     denied = !here.decision.admitted();
     if (denied) context.refusal = here;
     call.denied = call.denied || denied;
@@ -282,19 +282,19 @@ void Engine::note_answer(BatchCall& call, size_t item) {
 // Of the items that the origin would deny, those to ask about next: only a denial says until when.
 // One of them may fit by then, and would be charged. So the one that waits the longest is asked
 // first; after its denial, only those that cannot fit soon.
-std::vector<size_t> Engine::next_doubtful(BatchCall& call) const {
-  auto& doubtful = call.doubtful;
-  if (doubtful.empty()) return {};
+std::vector<size_t> Engine::next_denied(BatchCall& call) const {
+  auto& denied_on_peek = call.denied_on_peek;
+  if (denied_on_peek.empty()) return {};
   std::vector<size_t> items;
   if (!call.refused) {
     const auto longest =
-        std::max_element(doubtful.begin(), doubtful.end(),
+        std::max_element(denied_on_peek.begin(), denied_on_peek.end(),
                          [](const auto& one, const auto& other) { return one.wait < other.wait; });
     items.push_back(longest->item);
-    doubtful.erase(longest);
+    denied_on_peek.erase(longest);
     return items;
   }
-  for (const BatchCall::Doubtful& each : std::exchange(doubtful, {})) {
+  for (const BatchCall::DeniedOnPeek& each : std::exchange(denied_on_peek, {})) {
     const RequestContext& context = call.contexts[each.item];
     const algorithms::Ask& ask = context.query.ask;
     // A window becomes free as a whole, perhaps now.
@@ -313,10 +313,10 @@ std::vector<size_t> Engine::next_doubtful(BatchCall& call) const {
 
 // Asks for the next items that the origin has not charged yet.
 void Engine::charge_next(Instant now, const std::shared_ptr<BatchCall>& call) {
-  std::vector<size_t> items = next_doubtful(*call);
+  std::vector<size_t> items = next_denied(*call);
   if (!call->refused) {
     if (items.empty()) items = std::exchange(call->windows, {});
-    if (items.empty()) items = std::exchange(call->uncharged, {});
+    if (items.empty()) items = std::exchange(call->admitted_on_peek, {});
   }
   if (items.empty()) return (void)finish_batch(now, call);
   std::vector<regional::StepRequest> requests;
@@ -346,10 +346,10 @@ bool Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
     const regional::StepResult& answer = *call->answers[item];
     call->bases[item] = answer.status == Status::kDecided ? Basis::kRefreshed : Basis::kDegraded;
     if (answer.status == Status::kLate) continue;
-    decided[item] = answer.status == Status::kDecided ? answer.decision : deny_moved(context);
+    decided[item] = answer.status == Status::kDecided ? answer.decision : deny_evicted(context);
   }
   for (size_t i = 0; i < call->contexts.size(); ++i) {
-    if (call->contexts[i].denied_by_loss) decided[i] = deny_moved(call->contexts[i]);
+    if (call->contexts[i].denied_by_loss) decided[i] = deny_evicted(call->contexts[i]);
   }
   std::vector<size_t> by_allowance;
   for (size_t i = 0; i < call->contexts.size(); ++i) {
@@ -398,7 +398,7 @@ BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts, std::vect
       if (decided.empty() || !decided[i]) continue;
       degrade(contexts[i], Missing::kAnswer);
       bases[i] = Basis::kDegraded;
-      if (contexts[i].denied_by_loss) denied[i] = deny_moved(contexts[i]);
+      if (contexts[i].denied_by_loss) denied[i] = deny_evicted(contexts[i]);
     }
     decision = Batch(decider_, state_, contexts, denied).run();
   }

@@ -278,7 +278,7 @@ memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
     // The origin was to be told of the slot that the tuple had before.
     const epoch::Guard guard;
     const Tuple tuple = tuples.table.find(context.key);
-    if (tuple && memory::has_untold(tuple)) state_.region->mark_untold(tuple);
+    if (tuple && memory::has_unreported(tuple)) state_.region->mark_unreported(tuple);
   }
   if (created != memory::CreateResult::kCreated || !has_remote) return created;
   // Counts may have been imported meanwhile.

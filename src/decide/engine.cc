@@ -211,10 +211,10 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
         paths[i] = Path::kSlow;
       if (is_decided_exactly(requests[i].algorithm, requests[i].consistency, waiting))
           [[unlikely]] {
-        const bool may_be_alone =
+        const bool may_be_local =
             paths[i] != Path::kSlow && requests[i].cost > 0 && !counts_for_regions() &&
             consistency_of(requests[i].consistency, waiting) == Consistency::kConverge;
-        paths[i] = may_be_alone ? Path::kAlone : Path::kSlow;
+        paths[i] = may_be_local ? Path::kLocal : Path::kSlow;
       }
     }
     table.prefetch_control(fast_key[i].hash);
@@ -241,8 +241,8 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
           verdicts[i] = Verdict{};
         Verdict& verdict = verdicts[i].value();
         if constexpr (kShared) {
-          if (paths[i] == Path::kAlone) [[unlikely]] {
-            if (slot != nullptr && decide_alone(*slot, now, requests[i], verdict)) continue;
+          if (paths[i] == Path::kLocal) [[unlikely]] {
+            if (slot != nullptr && decide_locally(*slot, now, requests[i], verdict)) continue;
             paths[i] = Path::kSlow;
             break;
           }

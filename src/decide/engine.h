@@ -142,10 +142,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                                             Waiting waiting);
   // What this process can say of such a request alone: it admits it by its allowance, or knows that
   // the origin would deny it.
-  [[nodiscard]] bool decide_alone(memory::Slot& slot, Instant now, const Request& request,
-                                  Verdict& verdict);
-  [[nodiscard]] bool admit_alone(const memory::Tuple& tuple, const memory::Query& query, Count most,
-                                 Verdict& verdict);
+  [[nodiscard]] bool decide_locally(memory::Slot& slot, Instant now, const Request& request,
+                                    Verdict& verdict);
+  [[nodiscard]] bool admit_locally(const memory::Tuple& tuple, const memory::Query& query,
+                                   Count most, Verdict& verdict);
   // Counts an admission for the other regions; see memory/usage_key.h.
   void count_for_regions(Instant now, const memory::TupleKey& key, const memory::Query& query);
   // Charges what the other regions have admitted since to the state in this process.
@@ -219,7 +219,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool take_over(Instant now, const Request& request, const regional::Caller& caller,
                  UniqueFunction<void(Taken)> done);
   void report_taken(const Request& request, Instant now, Taken taken, Verdict& verdict);
-  void sum_up(const TakeoverPtr& call);
+  void on_reads_done(const TakeoverPtr& call);
   void raise_window(const TakeoverPtr& call);
   void raise_exact(const TakeoverPtr& call);
   void end_takeover(Takeover& call, bool told);
@@ -254,7 +254,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // requests have used the allowance up meanwhile; nothing was done.
   [[nodiscard]] bool decide_known(RequestContext& context, regional::ReadRequirement requirement,
                                   Verdict& verdict);
-  [[nodiscard]] memory::CellDecision deny_moved(const RequestContext& context);
+  [[nodiscard]] memory::CellDecision deny_evicted(const RequestContext& context);
   void finish_step(const regional::StepResult& result, RequestContext& context, Verdict& verdict);
   void decide(const RequestContext& context, Basis basis, Verdict& verdict);
   // For a tuple that is not in the table, or that another thread moves.
@@ -271,9 +271,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
                      std::vector<regional::ReadRequest> reads);
   [[nodiscard]] bool is_denied_here(BatchCall& call);
   bool ask_all(Instant now, const std::shared_ptr<BatchCall>& call);
-  void sort_out(BatchCall& call, size_t item);
+  void classify_peek(BatchCall& call, size_t item);
   void note_answer(BatchCall& call, size_t item);
-  [[nodiscard]] std::vector<size_t> next_doubtful(BatchCall& call) const;
+  [[nodiscard]] std::vector<size_t> next_denied(BatchCall& call) const;
   void charge_next(Instant now, const std::shared_ptr<BatchCall>& call);
   bool finish_batch(Instant now, const std::shared_ptr<BatchCall>& call);
   [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,

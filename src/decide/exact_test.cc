@@ -618,11 +618,11 @@ TEST_F(Exact, ADenialIsForgottenWhenTheLimitIsRaised) {
 }
 
 // What this process admits while the origin is lost.
-class Untold : public Exact {
+class Unreported : public Exact {
  protected:
   void SetUp() override { start({.consistency = Consistency::kConverge}); }
   // Admits the cost without the origin.
-  void admit_alone(const Request& alone) {
+  void admit_locally(const Request& alone) {
     link(0).reachability = Reach::kNone;
     EXPECT_EQ(check(0, alone)->basis, Basis::kDegraded);
     link(0).reachability = Reach::kPrompt;
@@ -638,10 +638,10 @@ class Untold : public Exact {
   }
 };
 
-TEST_F(Untold, IsToldWhenTheOriginIsBack) {
+TEST_F(Unreported, IsToldWhenTheOriginIsBack) {
   for (const Algorithm algorithm : kUnmergeable) {
     SCOPED_TRACE(to_string(algorithm));
-    admit_alone(request(algorithm, 3));
+    admit_locally(request(algorithm, 3));
     EXPECT_EQ(remaining(algorithm), 10u);
     EXPECT_EQ(tell().done, 1u);
     EXPECT_EQ(remaining(algorithm), 7u);
@@ -650,18 +650,18 @@ TEST_F(Untold, IsToldWhenTheOriginIsBack) {
   }
 }
 
-TEST_F(Untold, IsToldInFullIfTheBurstIsAboveTheLimit) {
+TEST_F(Unreported, IsToldInFullIfTheBurstIsAboveTheLimit) {
   Request slow = request(Algorithm::kGcra, 500);
   slow.limit = 1;
   slow.burst = 1000;
-  admit_alone(slow);
+  admit_locally(slow);
   EXPECT_EQ(tell().done, 1u);
   slow.cost = 0;
   EXPECT_EQ(check(1, slow)->remaining, 500u);
 }
 
-TEST_F(Untold, IsToldAgainAfterAnAnswerWasLostAndChargedOnce) {
-  admit_alone(request(Algorithm::kGcra, 3));
+TEST_F(Unreported, IsToldAgainAfterAnAnswerWasLostAndChargedOnce) {
+  admit_locally(request(Algorithm::kGcra, 3));
   link(0).holds = true;
   (void)tell();
   EXPECT_EQ(nodes_[0]->engine->stats().unacked, 1u);
@@ -676,14 +676,14 @@ TEST_F(Untold, IsToldAgainAfterAnAnswerWasLostAndChargedOnce) {
 }
 
 // A loss that lasted for long would deny all requests for as long.
-TEST_F(Untold, IsOnlyWhatStillCounts) {
+TEST_F(Unreported, IsOnlyWhatStillCounts) {
   for (const Algorithm algorithm : kUnmergeable) {
     SCOPED_TRACE(to_string(algorithm));
     for (int i = 0; i < 20; ++i) {
-      admit_alone(request(algorithm, 4));
+      admit_locally(request(algorithm, 4));
       clock_.advance(Millis(10'000) * 17 / 16 + Millis(1));
     }
-    admit_alone(request(algorithm, 3));
+    admit_locally(request(algorithm, 3));
     EXPECT_EQ(tell().done, 1u);
     EXPECT_EQ(remaining(algorithm), 7u);
     EXPECT_EQ(nodes_[0]->engine->stats().unacked, 0u);
@@ -692,13 +692,13 @@ TEST_F(Untold, IsOnlyWhatStillCounts) {
 
 // The rate of a process that decides its share is lower. A count across durations keeps its time to
 // drain when the rate changes, so a tuple that was told at that rate would wait for too long.
-TEST_F(Untold, IsToldAtTheWholeRate) {
+TEST_F(Unreported, IsToldAtTheWholeRate) {
   for (const bool across : {false, true}) {
     Request whole = request(Algorithm::kGcra, 3);
     whole.identifier = across ? "across" : "one";
     whole.across_durations = across;
     whole.on_origin_loss = OnOriginLoss::kShare;
-    admit_alone(whole);
+    admit_locally(whole);
     EXPECT_EQ(tell().done, 1u);
     EXPECT_EQ(link(0).calls.back().limit, 10u);
     EXPECT_EQ(tell().done, 0u) << "once";
@@ -711,7 +711,7 @@ TEST_F(Untold, IsToldAtTheWholeRate) {
 }
 
 // A process that found a call without an answer waited for it for ever.
-TEST_F(Untold, DoesNotWaitForACallThatNobodyWaitsFor) {
+TEST_F(Unreported, DoesNotWaitForACallThatNobodyWaitsFor) {
   link(0).holds = true;
   std::optional<Verdict> late;
   nodes_[0]->engine->check_async(clock_.now(), request(Algorithm::kGcra), nodes_[0]->executor,
@@ -721,7 +721,7 @@ TEST_F(Untold, DoesNotWaitForACallThatNobodyWaitsFor) {
   ASSERT_TRUE(late);
   link(0).held.clear();
   link(0).holds = false;
-  admit_alone(request(Algorithm::kGcra, 3));
+  admit_locally(request(Algorithm::kGcra, 3));
   EXPECT_EQ(tell().done, 1u);
   // The origin had admitted the late request, and is told of it once more.
   EXPECT_EQ(remaining(Algorithm::kGcra), 5u);

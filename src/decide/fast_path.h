@@ -33,7 +33,7 @@ enum class Path : uint8_t {
   kWindow,   // fast path: fixed_window or sliding_window
   kBacklog,  // fast path: gcra or token_bucket
   kFound,    // valid, with short names: FastKey finds its slot, the slow path decides
-  kAlone,    // the same, of a tuple whose state the origin keeps: this process may decide it alone
+  kLocal,    // the same, of a tuple whose state the origin keeps: this process may decide it alone
   kSlow,
 };
 

@@ -93,8 +93,8 @@ void Engine::finish_step(const regional::StepResult& result, RequestContext& con
     case Status::kLate:
       degrade(context, missing_now(context));
       return decide_and_recheck(context, Basis::kDegraded, verdict);
-    case Status::kMoved:
-      fill(context.query, deny_moved(context), Basis::kDegraded, verdict);
+    case Status::kEvicted:
+      fill(context.query, deny_evicted(context), Basis::kDegraded, verdict);
       count(verdict);
       return;
   }
@@ -117,7 +117,7 @@ void Engine::charge_after_answer(const RequestContext& context) {
 }
 
 // A denial for one tick: the counts of the tuple are at the origin, and not in memory.
-CellDecision Engine::deny_moved(const RequestContext& context) {
+CellDecision Engine::deny_evicted(const RequestContext& context) {
   if (context.standing_denial) return *context.standing_denial;
   const auto known = decider_.peek(context);
   CellDecision denial = known ? *known : decider_.decide_without_tuple(context);
@@ -145,7 +145,7 @@ bool Engine::decide_known(RequestContext& context, ReadRequirement requirement, 
       const epoch::Guard guard;
       const memory::Tuple tuple = state_.tuples->table.find(context.key);
       const bool admitted = tuple && memory::fits(tuple, context.query) &&
-                            admit_alone(tuple, context.query, most, verdict);
+                            admit_locally(tuple, context.query, most, verdict);
       if (!admitted) return false;
     }
     if (!memory::mutated(memory::Mutation::kUsageOfStepsOnly)) {
@@ -194,7 +194,7 @@ void Engine::decide_unread(RequestContext& context, ReadRequirement requirement,
 // The tuple may have been evicted since its read was checked.
 void Engine::decide_and_recheck(const RequestContext& context, Basis basis, Verdict& verdict) {
   if (context.denied_by_loss) {
-    fill(context.query, deny_moved(context), basis, verdict);
+    fill(context.query, deny_evicted(context), basis, verdict);
     return count(verdict);
   }
   decide(context, basis, verdict);
@@ -294,8 +294,8 @@ ReadRequirement Engine::exact_requirement(RequestContext& context, Waiting waiti
     if (auto denial = regional::known_denial(use, query, context.now.mono)) {
       context.refusal = denial;
       requirement = ReadRequirement::kRefused;
-    } else if (const auto most = regional::most_alone(use, query, context.now.mono,
-                                                      region.allowance.at(context.now.mono))) {
+    } else if (const auto most = regional::allowance_limit(use, query, context.now.mono,
+                                                           region.allowance.at(context.now.mono))) {
       context.query.bound = {.most = *most, .reported = false};
       requirement = ReadRequirement::kNothing;
     }
@@ -306,8 +306,8 @@ ReadRequirement Engine::exact_requirement(RequestContext& context, Waiting waiti
   return requirement;
 }
 
-[[gnu::noinline]] bool Engine::decide_alone(memory::Slot& slot, Instant now, const Request& request,
-                                            Verdict& verdict) {
+[[gnu::noinline]] bool Engine::decide_locally(memory::Slot& slot, Instant now,
+                                              const Request& request, Verdict& verdict) {
   const memory::Query query = memory::query_of(now.wall, request);
   const memory::Tuple tuple = state_.tuples->table.tuple_of(slot);
   if (query.ask.cost > query.ask.capacity || !memory::fits(tuple, query)) return false;
@@ -320,23 +320,23 @@ ReadRequirement Engine::exact_requirement(RequestContext& context, Waiting waiti
     count(verdict);
     return true;
   }
-  const auto most = regional::most_alone(use, query, now.mono, region.allowance.at(now.mono));
-  return most && admit_alone(tuple, query, *most, verdict);
+  const auto most = regional::allowance_limit(use, query, now.mono, region.allowance.at(now.mono));
+  return most && admit_locally(tuple, query, *most, verdict);
 }
 
 // False: the origin must decide. Another thread may have used the allowance. If it has used the
 // state in memory, the cost stays counted as if it were admitted, until the origin is told.
-bool Engine::admit_alone(const memory::Tuple& tuple, const memory::Query& query, Count most,
-                         Verdict& verdict) {
+bool Engine::admit_locally(const memory::Tuple& tuple, const memory::Query& query, Count most,
+                           Verdict& verdict) {
   const memory::ExactUse use(tuple);
   const CellDecision known_here = Decider::decide_cells(tuple, query, memory::Effect::kPeek);
   if (!known_here.decision.admitted() || !use.take(query.ask.cost, most)) return false;
-  state_.region->mark_untold(tuple);
+  state_.region->mark_unreported(tuple);
   CellDecision result = Decider::decide_cells(tuple, query, memory::Effect::kConsume);
   decider_.set_accuracy(tuple, query, result);
   if (result.status != DecisionStatus::kDecided || !result.decision.admitted()) return false;
   const memory::ExactUse::Known known = use.known();
-  const Count used = base::saturating_add(known.used, use.untold());
+  const Count used = base::saturating_add(known.used, use.unreported());
   result.decision.remaining =
       std::min(result.decision.remaining, base::saturating_sub(query.ask.capacity, used));
   result.evidence.siblings = known.used;
@@ -353,7 +353,7 @@ void Engine::note_own(const RequestContext& context) {
   const memory::ExactUse use(tuple);
   use.note_capacity(context.undivided_capacity.value_or(context.query.ask.capacity));
   use.add(context.query.ask.cost);
-  state_.region->mark_untold(tuple);
+  state_.region->mark_unreported(tuple);
   count_for_regions(context.now, context.key, context.query);
 }
 

@@ -484,12 +484,12 @@ bool Engine::take_over(Instant now, const Request& request, const regional::Call
     sources->kept.push_back({.key = call->context.key, .peek = query});
     sources->kept.back().peek.ask.cost = 0;
   }
-  renew(now, sources, caller, [self = shared_from_this(), call] { self->sum_up(call); });
+  renew(now, sources, caller, [self = shared_from_this(), call] { self->on_reads_done(call); });
   return false;
 }
 
 // The origin has answered, or not in time.
-void Engine::sum_up(const TakeoverPtr& call) {
+void Engine::on_reads_done(const TakeoverPtr& call) {
   RequestContext& context = call->context;
   context.set_time(state_.tuples->clock.now());
   // What this process knows, after the reads.
@@ -623,7 +623,7 @@ void Engine::raise_exact(const TakeoverPtr& call) {
     const Tuple tuple = self->state_.tuples->table.find(call->context.key);
     if (!tuple) return;
     memory::ExactUse(tuple).mark_foreign();
-    self->state_.region->mark_untold(tuple);
+    self->state_.region->mark_unreported(tuple);
   };
   state_.region->origin->exact_store()->decide(
       {charge}, answer_to<std::vector<ExactAnswer>>(call->caller, on_charged, on_charged_late));

@@ -72,8 +72,8 @@ Count units_at_origin(const Tuple& tuple, MonoTime now) {
   const ExactUse use(tuple);
   const ExactUse::Known known = use.known();
   if (known.fresh_until == MonoTime{}) return 0;
-  const Count untold = mutated(Mutation::kConvertedWithoutUntold) ? 0 : use.untold();
-  const Count used = base::saturating_add(known.used, untold);
+  const Count unreported = mutated(Mutation::kConvertedWithoutUnreported) ? 0 : use.unreported();
+  const Count used = base::saturating_add(known.used, unreported);
   if (known.fresh_until >= now) return used;
   const Nanos since = now - known.fresh_until;
   const Millis duration = tuple.slot->header.duration();

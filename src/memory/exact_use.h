@@ -56,7 +56,7 @@ class ExactUse {
   }
 
   [[nodiscard]] Count own() const { return cold_.siblings[0].load(std::memory_order_seq_cst); }
-  [[nodiscard]] Count untold() const {
+  [[nodiscard]] Count unreported() const {
     const Count acked = cold_.siblings[1].load(std::memory_order_acquire);
     return base::saturating_sub(own(), acked);
   }

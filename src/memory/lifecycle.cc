@@ -203,9 +203,9 @@ WallTime expires_at(const Tuple& tuple) {
   return expires_at(tuple, words_of(tuple));
 }
 
-bool has_untold(const Tuple& tuple) {
+bool has_unreported(const Tuple& tuple) {
   if (tuple.slot->header.cell_class() == CellClass::kWindow) return false;
-  return ExactUse(tuple).untold() > 0 || ExactUse(tuple).has_foreign_news();
+  return ExactUse(tuple).unreported() > 0 || ExactUse(tuple).has_foreign_news();
 }
 
 WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen) {

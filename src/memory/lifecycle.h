@@ -49,7 +49,7 @@ void destroy_state(Slot& slot);
 [[nodiscard]] WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen);
 // Whether this process or another region has admitted something that the origin, which keeps the
 // state of the tuple, may not know.
-[[nodiscard]] bool has_untold(const Tuple& tuple);
+[[nodiscard]] bool has_unreported(const Tuple& tuple);
 
 // A peek at a tuple of another class than windows, as its last answer from the origin was asked.
 [[nodiscard]] Query peek_of(const Tuple& tuple, WallTime now);

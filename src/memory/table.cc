@@ -247,12 +247,12 @@ bool Table::may_expire(size_t index, WallTime now) const {
 // Checks again after the freeze, when no admission can change the tuple any more.
 bool Table::expire(size_t index, WallTime now) {
   // The origin does not know all that was admitted: the tuple waits for it for a while.
-  constexpr Millis kUntoldKept{10'000};
+  constexpr Millis kUnreportedKept{10'000};
   const Tuple tuple = tuple_at(index);
   if (expires_at(tuple) > now) return false;
   const auto frozen = freeze(tuple);
   if (!frozen) return false;
-  if (expires_at(tuple, *frozen) + (has_untold(tuple) ? kUntoldKept : Millis(0)) > now) {
+  if (expires_at(tuple, *frozen) + (has_unreported(tuple) ? kUnreportedKept : Millis(0)) > now) {
     thaw(tuple, *frozen);
     return false;
   }

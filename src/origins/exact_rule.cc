@@ -66,9 +66,9 @@ Backlog backlog_of(const ExactCall& call, WallTime now, const BacklogState& stat
 }
 
 // What is charged of a cost that was told late: all of it, whether it fits or not.
-Count late_charge(const ExactCall& call, Count untold, Count used) {
-  if (!base::mutated(base::Mutation::kLateChargeClipped) || call.asks.empty()) return untold;
-  return std::min(untold, base::saturating_sub(call.asks.front().capacity, used));
+Count late_charge(const ExactCall& call, Count unreported, Count used) {
+  if (!base::mutated(base::Mutation::kLateChargeClipped) || call.asks.empty()) return unreported;
+  return std::min(unreported, base::saturating_sub(call.asks.front().capacity, used));
 }
 
 // `stamp_back(i, k)` is the stamp of the k-th newest unit at the i-th ask; `admit(cost)` adds
@@ -137,28 +137,28 @@ bool must_mark(const ExactCall& call, const ExactAnswer& answer, std::optional<W
   return !refused || *refused > answer.at || answer.at - *refused >= call.strict_for / 4;
 }
 
-Count untold_in(const ExactCall& call, Count untold, WallTime clock, BacklogState state) {
-  if (call.capacity == 0) return untold;
+Count unreported_in(const ExactCall& call, Count unreported, WallTime clock, BacklogState state) {
+  if (call.capacity == 0) return unreported;
   follow_clock(call, clock, state);
   const Pace pace = algorithms::pace_of(call.limit, call.duration);
   const Backlog backlog = backlog_of(call, std::max(clock, state.at), state, pace);
   const Count units = base::ceil_div(backlog.tat.since_epoch, pace.num);
-  return std::min(untold, base::saturating_sub(most_told(call.capacity), units));
+  return std::min(unreported, base::saturating_sub(most_told(call.capacity), units));
 }
 
-ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, BacklogState& state) {
+ExactAnswer decide(const ExactCall& call, Count unreported, WallTime clock, BacklogState& state) {
   follow_clock(call, clock, state);
   const WallTime now = std::max(clock, state.at);
   const Pace pace = algorithms::pace_of(call.limit, call.duration);
   Backlog backlog = backlog_of(call, now, state, pace);
-  untold = late_charge(call, untold, base::ceil_div(backlog.tat.since_epoch, pace.num));
+  unreported = late_charge(call, unreported, base::ceil_div(backlog.tat.since_epoch, pace.num));
   ExactAnswer answer{.at = now,
                      .version = state.version,
-                     .changed = untold > 0,
-                     .charged = untold,
+                     .changed = unreported > 0,
+                     .charged = unreported,
                      .decisions = {}};
   backlog.tat = {static_cast<uint64_t>(
-      std::min(Wide{backlog.tat.since_epoch} + Wide{untold} * pace.num,
+      std::min(Wide{backlog.tat.since_epoch} + Wide{unreported} * pace.num,
                std::min(Wide{algorithms::kMaxBurstPulses}, Wide{kMaxDrainMs} * pace.den)))};
   for (const ExactAsk& ask : call.asks) {
     const auto decision = algorithms::decide_backlog(now, backlog, pace,
@@ -179,7 +179,7 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, BacklogS
   return answer;
 }
 
-ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, RingState& state) {
+ExactAnswer decide(const ExactCall& call, Count unreported, WallTime clock, RingState& state) {
   if (was_set_back(clock, state.at, call.duration)) {
     state.at = clock;
     state.cells.clear();
@@ -192,13 +192,14 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, RingStat
     if (sequence < oldest || sequence > at.sequence) continue;
     counts[static_cast<size_t>(sequence - oldest)] = count;
   }
-  untold = late_charge(call, untold, std::accumulate(counts.begin(), counts.end(), Count{0}));
+  unreported =
+      late_charge(call, unreported, std::accumulate(counts.begin(), counts.end(), Count{0}));
   ExactAnswer answer{.at = now,
                      .version = state.version,
-                     .changed = untold > 0,
-                     .charged = untold,
+                     .changed = unreported > 0,
+                     .charged = unreported,
                      .decisions = {}};
-  counts.back() = base::saturating_add(counts.back(), untold);
+  counts.back() = base::saturating_add(counts.back(), unreported);
   for (const ExactAsk& ask : call.asks) {
     const Decision decision =
         algorithms::decide_ring(at, counts, {.capacity = ask.capacity, .cost = ask.cost});
@@ -218,7 +219,7 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, RingStat
   return answer;
 }
 
-ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, LogState& state) {
+ExactAnswer decide(const ExactCall& call, Count unreported, WallTime clock, LogState& state) {
   if (was_set_back(clock, state.at, call.duration)) {
     state.at = clock;
     state.left = state.total;
@@ -237,8 +238,8 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, LogState
         [](const LogState::Entry& entry, Count unit) { return entry.last < unit; });
     return found->stamp;
   };
-  untold = late_charge(call, untold, state.total - state.left);
-  ExactAnswer answer{.at = now, .version = state.version, .charged = untold, .decisions = {}};
+  unreported = late_charge(call, unreported, state.total - state.left);
+  ExactAnswer answer{.at = now, .version = state.version, .charged = unreported, .decisions = {}};
   const auto admit = [&](Count cost) {
     if (cost == 0) return;
     answer.changed = true;
@@ -246,7 +247,7 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, LogState
     if (entries.empty() || entries.back().stamp != now) entries.push_back({.stamp = now});
     entries.back().last = state.total;
   };
-  admit(untold);
+  admit(unreported);
   answer.decisions = decide_log_asks(call, now, stamp_back, admit);
   if (!answer.changed) return answer;
   ++state.version;
@@ -254,7 +255,7 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock, LogState
   return answer;
 }
 
-ExactAnswer decide(const ExactCall& call, Count untold, WallTime now, const LogSummary& log) {
+ExactAnswer decide(const ExactCall& call, Count unreported, WallTime now, const LogSummary& log) {
   Count used = log.used;
   WallTime newest = log.newest;
   const auto stamp_back = [&](size_t i, Count back) {
@@ -265,14 +266,14 @@ ExactAnswer decide(const ExactCall& call, Count untold, WallTime now, const LogS
     // Of the others only counts that they are in the window.
     return asked ? log.must_have_left[i] : now;
   };
-  ExactAnswer answer{.at = now, .version = log.version, .charged = untold, .decisions = {}};
+  ExactAnswer answer{.at = now, .version = log.version, .charged = unreported, .decisions = {}};
   const auto admit = [&](Count cost) {
     if (cost == 0) return;
     answer.changed = true;
     used += cost;
     newest = now;
   };
-  admit(untold);
+  admit(unreported);
   answer.decisions = decide_log_asks(call, now, stamp_back, admit);
   return answer;
 }

@@ -61,13 +61,13 @@ struct LogState {
 
 // What the origin has to charge of the writer's own admissions. `told`: up to where its last call
 // that changed the tuple was charged; 0: none is remembered.
-[[nodiscard]] inline Count untold(const ExactCall& call, Count told) {
+[[nodiscard]] inline Count unreported(const ExactCall& call, Count told) {
   if (base::mutated(base::Mutation::kToldChargedAgain)) return call.own;
   return base::saturating_sub(call.own, std::max(call.acked, told));
 }
 // How much of that a backlog takes: see ExactCall::capacity.
-[[nodiscard]] Count untold_in(const ExactCall& call, Count untold, WallTime clock,
-                              BacklogState state);
+[[nodiscard]] Count unreported_in(const ExactCall& call, Count unreported, WallTime clock,
+                                  BacklogState state);
 // What was charged for other regions, in windows of one width.
 struct ForeignCharged {
   int64_t sequence = 0;  // of the newest window
@@ -82,13 +82,13 @@ struct ForeignCharged {
   return call.foreign + call.foreign_last > 0 ? 2 * call.foreign_width : Millis(0);
 }
 
-// Charges `untold`, then decides a call at the time `clock`. If it changes the state, the version
-// grows by one. A log also drops what has left its window.
-[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock,
+// Charges `unreported`, then decides a call at the time `clock`. If it changes the state, the
+// version grows by one. A log also drops what has left its window.
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count unreported, WallTime clock,
                                  BacklogState& state);
-[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock,
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count unreported, WallTime clock,
                                  RingState& state);
-[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count untold, WallTime clock,
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count unreported, WallTime clock,
                                  LogState& state);
 
 // Whether a writer must ask about every request, after a refusal at the time `refused` or in the
@@ -113,8 +113,8 @@ struct LogSummary {
   std::vector<WallTime> must_have_left{};  // for each ask that is denied: the stamp of its last
                                            // unit that must leave; kNoStamp for the others
 };
-// `now` is the time of the decision. The summary is from before `untold` was charged.
-[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count untold, WallTime now,
+// `now` is the time of the decision. The summary is from before `unreported` was charged.
+[[nodiscard]] ExactAnswer decide(const ExactCall& call, Count unreported, WallTime now,
                                  const LogSummary& log);
 
 // An amount of cost as the time in which it drains; at most kMaxExactDrain and one ms.

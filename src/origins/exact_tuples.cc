@@ -24,7 +24,7 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     if (last->second.number > call.number) return {};
     told = last->second.own;
   }
-  const Count own = untold(call, told);
+  const Count own = unreported(call, told);
   std::optional<ForeignCharged> known;
   if (const auto stored = tuple.foreign.find(call.foreign_width); stored != tuple.foreign.end()) {
     known = stored->second;
@@ -35,7 +35,7 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
   switch (exact_class(call.algorithm)) {
     case ExactClass::kBacklog: {
       auto& state = state_in<BacklogState>(tuple.state);
-      answer = origins::decide(call, untold_in(call, own, now, state) + foreign, now, state);
+      answer = origins::decide(call, unreported_in(call, own, now, state) + foreign, now, state);
       empty = empty_at(state);
       break;
     }

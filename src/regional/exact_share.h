@@ -46,9 +46,9 @@ inline constexpr Millis kLongestWait{int64_t{1} << 35};
 }
 
 // What a process will have admitted in all, at most, without asking; none: it must ask.
-[[nodiscard]] inline std::optional<Count> most_alone(const memory::ExactUse& use,
-                                                     const memory::Query& query, MonoTime now,
-                                                     const std::optional<Allowance>& allowance) {
+[[nodiscard]] inline std::optional<Count> allowance_limit(
+    const memory::ExactUse& use, const memory::Query& query, MonoTime now,
+    const std::optional<Allowance>& allowance) {
   const memory::ExactUse::Known known = use.known();
   const bool strict = known.strict && !base::mutated(base::Mutation::kRefusalsPrivate);
   const bool fresh =

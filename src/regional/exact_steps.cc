@@ -23,7 +23,7 @@ using telemetry::Stat;
 namespace {
 
 // Tuples in one call to the origin: more would keep it busy for too long.
-constexpr size_t kTellsTogether = 256;
+constexpr size_t kReportsTogether = 256;
 
 }  // namespace
 
@@ -61,7 +61,7 @@ ExactCall Steps::exact_call(Flight& flight) {
       flight.acked = std::max(use.known().acked, base::saturating_sub(flight.own, most));
       use.take_foreign();
       // Without an answer so far, a call that only tells does not know how much may be charged.
-      const bool knows_most = !flight.only_tells || use.known().capacity > 0;
+      const bool knows_most = !flight.only_reports || use.known().capacity > 0;
       if (region_->reads_regions && knows_most &&
           !base::mutated(base::Mutation::kForeignNotCharged)) {
         flight.foreign =
@@ -202,13 +202,13 @@ void Steps::note_answer(const Flight& flight, const std::vector<Ask>& asks,
 }
 
 // A call ended without an answer: the origin may not know what it told.
-void Steps::tell_again(const Flight& flight) const {
+void Steps::report_again(const Flight& flight) const {
   if (!flight.has_tuple) return;
   const epoch::Guard guard;
   const Tuple tuple = tuples_->table.find(flight.key);
   if (!tuple) return;
   if (flight.foreign.current + flight.foreign.last > 0) ExactUse(tuple).mark_foreign();
-  if (memory::has_untold(tuple)) region_->mark_untold(tuple);
+  if (memory::has_unreported(tuple)) region_->mark_unreported(tuple);
 }
 
 // The caller holds an epoch guard.
@@ -221,8 +221,8 @@ ForeignUse Steps::foreign_use(const memory::TupleKey& key, const memory::Query& 
                                region_->other_regions.load(std::memory_order_relaxed));
 }
 
-std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tuples,
-                                  Executor& timers) {
+std::vector<uint32_t> Steps::report(Instant now, const std::vector<uint32_t>& tuples,
+                                    Executor& timers) {
   std::vector<uint32_t> busy;
   std::vector<FlightPtr> flights;
   for (const uint32_t index : tuples) {
@@ -232,8 +232,8 @@ std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tupl
       const epoch::Guard guard;
       const Tuple tuple = tuples_->table.at(index);
       if (!tuple || tuple.slot->header.cell_class() == memory::CellClass::kWindow) continue;
-      if (!memory::has_untold(tuple)) ExactUse(tuple).mark_clean();
-      if (!memory::has_untold(tuple)) continue;
+      if (!memory::has_unreported(tuple)) ExactUse(tuple).mark_clean();
+      if (!memory::has_unreported(tuple)) continue;
       flight->key = memory::TupleKey(tuple.slot->header, tuple.slot->key_words(), tuples_->hash);
       peek = memory::peek_of(tuple, now.wall);
     }
@@ -255,10 +255,10 @@ std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tupl
     }
     flight->tuple = flight->key.encoded();
     flight->began = now;
-    flight->only_tells = true;
+    flight->only_reports = true;
     flight->asks.push_back({.waiter = nullptr, .query = peek});
     line.flight = flight;
-    tells_.fetch_add(1, std::memory_order_relaxed);
+    reports_.fetch_add(1, std::memory_order_relaxed);
     flights.push_back(std::move(flight));
   }
   if (flights.empty()) return busy;
@@ -275,9 +275,9 @@ std::vector<uint32_t> Steps::tell(Instant now, const std::vector<uint32_t>& tupl
     }
   });
   counters_->add(Stat::kReplayed, flights.size());
-  for (size_t begin = 0; begin < flights.size(); begin += kTellsTogether) {
+  for (size_t begin = 0; begin < flights.size(); begin += kReportsTogether) {
     const auto first = flights.begin() + static_cast<std::ptrdiff_t>(begin);
-    const size_t count = std::min(kTellsTogether, flights.size() - begin);
+    const size_t count = std::min(kReportsTogether, flights.size() - begin);
     launch({first, first + static_cast<std::ptrdiff_t>(count)});
   }
   return busy;

@@ -88,7 +88,7 @@ struct RegionState {
 
   // The same for a tuple whose whole state the origin keeps: it must be told what this process has
   // admitted by itself.
-  void mark_untold(const memory::Tuple& tuple) {
+  void mark_unreported(const memory::Tuple& tuple) {
     if (memory::ExactUse(tuple).mark_dirty()) pending_replay.push(tuple.index);
   }
 
@@ -101,7 +101,7 @@ struct RegionState {
     const memory::Tuple tuple = tuples.table.find(*counted);
     if (!tuple) return;
     memory::ExactUse(tuple).mark_foreign();
-    mark_untold(tuple);
+    mark_unreported(tuple);
   }
 
   // Messages of the bridge were missed: reads that began before now may lack counts of the other

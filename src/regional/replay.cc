@@ -83,7 +83,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
     constexpr size_t kAhead = 8;
     if (i + kAhead < all.size()) tuples_->table.prefetch_at(all[i + kAhead].index);
     Pending& pending = all[i];
-    const size_t telling = tells.size() + (steps_ == nullptr ? 0 : steps_->tells_in_flight());
+    const size_t telling = tells.size() + (steps_ == nullptr ? 0 : steps_->reports_in_flight());
     const bool has_capacity =
         in_flight_.load(std::memory_order_relaxed) + batch->sent.size() + telling < kMaxInFlight;
     if (!has_capacity || (flush == Flush::kDue && !is_due(now, pending))) {
@@ -111,7 +111,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
     // A tuple that was busy and is dirty again is listed twice.
     std::sort(tells.begin(), tells.end());
     tells.erase(std::unique(tells.begin(), tells.end()), tells.end());
-    const std::vector<uint32_t> busy = steps_->tell(now, tells, timers);
+    const std::vector<uint32_t> busy = steps_->report(now, tells, timers);
     for (const uint32_t index : busy) {
       pending_.push_back({.index = index, .since = now.mono, .exact = true});
     }
@@ -301,7 +301,7 @@ bool Replay::is_half_used(uint32_t index) const {
   const memory::ExactUse::Known known = use.known();
   const Count left = base::saturating_sub(known.capacity, known.used);
   const uint64_t parts = std::max(region_->allowance.last().parts, kAllowanceParts);
-  return use.untold() >= std::max<Count>(1, left / (2 * parts));
+  return use.unreported() >= std::max<Count>(1, left / (2 * parts));
 }
 
 // The tuple is due when this process has admitted half of its allowance beyond what it told: so the

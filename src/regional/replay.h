@@ -48,7 +48,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
   // Cells that the origin has not acknowledged, and how long the oldest has waited. Safe from any
   // thread; as of the last run.
   [[nodiscard]] size_t unacked() const {
-    const size_t tells = steps_ == nullptr ? 0 : steps_->tells_in_flight();
+    const size_t tells = steps_ == nullptr ? 0 : steps_->reports_in_flight();
     return waiting_.load(std::memory_order_relaxed) + in_flight_.load(std::memory_order_relaxed) +
            tells;
   }

@@ -74,16 +74,16 @@ struct Steps::Flight {
   uint64_t epoch = 0;  // of the origin
   algorithms::Position at{};
   uint64_t generation = 0;
-  uint64_t number = 0;      // among the steps of this process
-  Count own = 0;            // as sent
-  Count acked = 0;          // the same, of an exact call
-  Count capacity = 0;       // the same: the largest that a request was decided with
-  bool has_tuple = false;   // of an exact call: the tuple was in the table when it was sent
-  bool only_tells = false;  // an exact call that nobody waits for
-  MonoTime first_sent{};    // of an exact call
-  ForeignUse foreign;       // the same: what other regions have admitted
-  bool converts = false;    // the same: the origin may have to be told what was taken over
-  Conversion conversion;    // that; told by a call of its own, before this one
+  uint64_t number = 0;        // among the steps of this process
+  Count own = 0;              // as sent
+  Count acked = 0;            // the same, of an exact call
+  Count capacity = 0;         // the same: the largest that a request was decided with
+  bool has_tuple = false;     // of an exact call: the tuple was in the table when it was sent
+  bool only_reports = false;  // an exact call that nobody waits for
+  MonoTime first_sent{};      // of an exact call
+  ForeignUse foreign;         // the same: what other regions have admitted
+  bool converts = false;      // the same: the origin may have to be told what was taken over
+  Conversion conversion;      // that; told by a call of its own, before this one
   uint64_t conversion_call = 0;
   bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
   bool is_apart = false;    // a step of a window that has no tuple; see prepare_apart()

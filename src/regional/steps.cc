@@ -100,7 +100,7 @@ Steps::FlightPtr Steps::next_flight(Line& line, Instant now) {
       return line.flight;
     }
     (void)end(*line.flight);
-    tell_again(*line.flight);
+    report_again(*line.flight);
     line.put_back(std::exchange(line.flight->asks, {}));
     line.flight = nullptr;
   }
@@ -190,7 +190,7 @@ void Steps::launch(const std::vector<FlightPtr>& flights) {
       moved.push_back(flight);
     }
   }
-  for (const FlightPtr& flight : moved) end_without_reply(flight, StepResult::Status::kMoved);
+  for (const FlightPtr& flight : moved) end_without_reply(flight, StepResult::Status::kEvicted);
   if (!called.empty()) {
     counters_->add(Stat::kSteps, called.size());
     region_->origin->exact_store()->decide(std::move(calls),
@@ -383,7 +383,7 @@ std::vector<Steps::Ask> Steps::take_asks(const FlightPtr& flight) {
 // Ends a flight, under the lock of its shard. False: it has ended already.
 bool Steps::end(Flight& flight) {
   if (std::exchange(flight.ended, true)) return false;
-  if (flight.only_tells) tells_.fetch_sub(1, std::memory_order_relaxed);
+  if (flight.only_reports) reports_.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -392,7 +392,7 @@ void Steps::end_without_reply(const FlightPtr& flight, StepResult::Status status
   for (const Ask& ask : take_asks(flight)) {
     if (ask.waiter != nullptr) finished.answer(ask, {.status = status});
   }
-  tell_again(*flight);
+  report_again(*flight);
   go_on(flight, {}, false, finished);
 }
 
@@ -464,7 +464,7 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
   if (flight.is_apart) return decide_apart(flight, asks, totals, finished);
   const epoch::Guard guard;
   const Tuple tuple = tuples_->table.find(flight.key);
-  if (!merge(flight, tuple, totals)) return answer_all(StepResult::Status::kMoved);
+  if (!merge(flight, tuple, totals)) return answer_all(StepResult::Status::kEvicted);
   if (asks.empty()) return false;
   const WindowCells cells(tuple);
   const int64_t sequence = flight.at.sequence;

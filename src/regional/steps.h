@@ -52,8 +52,8 @@ struct StepResult {
     // By the origin. An admitted cost of a window was charged in the table, too; if there is no
     // tuple, the decision has no generation.
     kDecided,
-    kLate,   // the deadline passed
-    kMoved,  // the tuple was removed while its step was in flight
+    kLate,     // the deadline passed
+    kEvicted,  // the tuple was removed while its step was in flight
   };
   Status status = Status::kLate;
   memory::CellDecision decision{};
@@ -90,9 +90,11 @@ class Steps : public std::enable_shared_from_this<Steps> {
   // Tells the origin what this process has admitted by itself of tuples whose whole state it keeps,
   // by their index in the table. Returns those that have another call in flight. A call that fails
   // marks its tuple again.
-  [[nodiscard]] std::vector<uint32_t> tell(Instant now, const std::vector<uint32_t>& tuples,
-                                           Executor& timers);
-  [[nodiscard]] size_t tells_in_flight() const { return tells_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::vector<uint32_t> report(Instant now, const std::vector<uint32_t>& tuples,
+                                             Executor& timers);
+  [[nodiscard]] size_t reports_in_flight() const {
+    return reports_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct Waiter;
@@ -129,7 +131,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
   [[nodiscard]] bool land_exact(const FlightPtr& flight, const ExactAnswer& answer);
   void note_answer(const Flight& flight, const std::vector<Ask>& asks,
                    const ExactAnswer& answer) const;
-  void tell_again(const Flight& flight) const;
+  void report_again(const Flight& flight) const;
   [[nodiscard]] ForeignUse foreign_use(const memory::TupleKey& key, const memory::Query& query,
                                        WallTime now) const;
   bool end(Flight& flight);
@@ -156,7 +158,7 @@ class Steps : public std::enable_shared_from_this<Steps> {
   const std::shared_ptr<telemetry::LimiterCounters> counters_;
   base::Atomic<uint64_t> exact_calls_{0};  // numbers them: relaxed
   base::Atomic<uint64_t> apart_{0};        // steps without a tuple, numbers them: relaxed
-  base::Atomic<size_t> tells_{0};          // in flight: relaxed
+  base::Atomic<size_t> reports_{0};        // in flight: relaxed
   std::array<Shard, kShards> shards_;
 };
 

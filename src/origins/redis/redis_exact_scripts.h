@@ -73,8 +73,8 @@ if hash[1] then
   if of and tonumber(of) > number then return {2} end
   told = of and tonumber(before) or 0
 end
-local untold = math.max(0, own - math.max(acked, told))
-charged = untold
+local unreported = math.max(0, own - math.max(acked, told))
+charged = unreported
 if numbers[9] + numbers[10] > 0 then
   local of, current, last = string.match(hash[4] or '', '^(%d+) (%d+) (%d+)$')
   local ahead = of and sequence_of_others - tonumber(of) or 2
@@ -191,7 +191,7 @@ if converts then
   if ms >= 2251799813685248 then ms, part = 2251799813685248, 0 end
   ms, pulses, n, d = now + ms, part, num, den
 end
-if untold > 0 and numbers[13] > 0 then
+if unreported > 0 and numbers[13] > 0 then
   local units, sum = 0, (ms - now) * den + pulses + num - 1
   if sum < 9007199254740992 then
     units = (sum - sum % num) / num
@@ -201,7 +201,7 @@ if untold > 0 and numbers[13] > 0 then
     for i = #digits, 1, -1 do units = units * 4096 + digits[i] end
   end
   local room = numbers[13] + math.ceil(numbers[13] / 4) - units
-  charged = charged - math.max(0, untold - math.max(0, room))
+  charged = charged - math.max(0, unreported - math.max(0, room))
 end
 if charged > 0 then
   local whole, part = 0, (ms - now) * den + pulses + charged * num

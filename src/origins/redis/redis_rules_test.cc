@@ -943,7 +943,7 @@ constexpr PlantedScriptBug kScriptBugs[] = {
      "local set_back = at > clock + duration", "local set_back = false"},
     {"time runs backwards", Case::kStates, "local now = math.max(clock, at)", "local now = clock"},
     {"a backlog charges beyond its bound", Case::kStates,
-     "charged = charged - math.max(0, untold - math.max(0, room))", ""},
+     "charged = charged - math.max(0, unreported - math.max(0, room))", ""},
     {"a converted backlog is rounded down", Case::kStates, "multiply_add(waiting, to, from - 1)",
      "multiply_add(waiting, to, 0)"},
     {"a converted backlog always keeps its units", Case::kStates, "if keeps_time > 0 then",
