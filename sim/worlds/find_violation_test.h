@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,12 @@
 #include "sim/worlds/world.h"
 
 namespace weir::sim {
+
+// The number of worlds of a test: `usual`, or WEIR_SIM_SEEDS.
+inline uint64_t seeds_or(uint64_t usual) {
+  const char* wanted = std::getenv("WEIR_SIM_SEEDS");
+  return wanted != nullptr && *wanted != '\0' ? std::strtoull(wanted, nullptr, 10) : usual;
+}
 
 inline std::string describe(uint64_t seed, const RunReport& report) {
   std::string text =

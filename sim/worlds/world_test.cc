@@ -19,8 +19,7 @@ constexpr uint64_t kSeeds = 100;
 constexpr uint64_t kSeedsRunTwice = 40;
 
 uint64_t seeds_to_run() {
-  const char* wanted = std::getenv("WEIR_SIM_SEEDS");
-  return wanted != nullptr && *wanted != '\0' ? std::strtoull(wanted, nullptr, 10) : kSeeds;
+  return seeds_or(kSeeds);
 }
 
 TEST(World, KeepsEveryInvariantAndReachesEveryCoverageState) {
