@@ -166,7 +166,8 @@ class LocalAlgorithms final : public RegionChecker {
     // A store that lost its states begins again, as does one whose clock was set.
     const Nanos clock = view.now.wall.time_since_epoch() - now.time_since_epoch();
     const Nanos step = clock - std::exchange(history.clock, clock);
-    if (view.origin.exact_lost_at() > history.from || step > Millis(1) || step < Millis(-1)) {
+    const MonoTime lost_at = view.origin.exact_lost_at();
+    if (lost_at > history.from || step > Millis(1) || step < Millis(-1)) {
       history.from = now;
       history.accepts.clear();
       return {};
@@ -175,6 +176,8 @@ class LocalAlgorithms final : public RegionChecker {
     for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
       const auto span = static_cast<Count>((now - it->earliest) / Millis(1));
       if (!has_rate(record) && span >= static_cast<Count>(record.duration.count())) break;
+      // Answered after the loss, but perhaps granted before.
+      if (it->earliest <= lost_at) continue;
       // The origin may not have learned of it.
       if (it->alone && view.oracle.process(it->process).ended) continue;
       sum += it->cost;

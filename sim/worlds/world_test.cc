@@ -375,6 +375,12 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       // A process counted an item of a batch twice that the origin had admitted beside a relaxed
       // one on the same log, and denied a later relaxed request that fit.
       world_of(50000448),
+      // The tuple of a relaxed item was removed while its batch waited, and charged at the time of
+      // the batch.
+      world_of(50000794),
+      // The origin lost a state, and a checker counted what it had granted before and answered after
+      // (a false alarm).
+      world_of(50300153),
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();

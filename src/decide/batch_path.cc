@@ -351,6 +351,15 @@ bool Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
   for (size_t i = 0; i < call->contexts.size(); ++i) {
     if (call->contexts[i].denied_by_loss) decided[i] = deny_evicted(call->contexts[i]);
   }
+  for (size_t i = 0; i < call->contexts.size(); ++i) {
+    RequestContext& context = call->contexts[i];
+    // Its tuple may have been removed while the batch waited. The new one does not know what was
+    // used since the request came.
+    const bool waited = context.now.mono < now.mono;
+    if (waited && !decided[i] && is_exact(context) && !is_in_table(context.key)) {
+      context.set_time(now);
+    }
+  }
   std::vector<size_t> by_allowance;
   for (size_t i = 0; i < call->contexts.size(); ++i) {
     const bool bounded = call->contexts[i].query.bound.is_set();

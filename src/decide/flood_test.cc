@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -102,6 +103,63 @@ TEST_F(Flood, KeepsTheCountsOfTheSketchWhenASlotBecomesFree) {
   clock_.advance(Millis(120'000));
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(passes(engine, greedy));
   EXPECT_EQ(engine.check(clock_.now(), flood_request(greedy))->basis, Basis::kLocal);
+}
+
+// The decisions of states wait until release().
+class HeldDecisions final : public doubles::ForwardingOrigin {
+ public:
+  using ForwardingOrigin::ForwardingOrigin;
+  void decide(std::vector<ExactCall> calls, ExactReply reply) override {
+    ForwardingOrigin::decide(std::move(calls), [this, reply = std::move(reply)](auto answers) {
+      held_.emplace_back(std::move(reply), std::move(answers));
+    });
+  }
+  void release() {
+    for (auto& [reply, answers] : std::exchange(held_, {})) reply(std::move(answers));
+  }
+
+ private:
+  std::vector<std::pair<ExactReply, Result<std::vector<ExactAnswer>>>> held_;
+};
+
+// Regression: it was charged at the time of the batch, before what had been used since, and had
+// drained at once.
+TEST_F(Flood, ATupleThatWasRemovedWhileItsBatchWaitedIsChargedAtThePresent) {
+  const auto origin =
+      std::make_shared<HeldDecisions>(std::make_shared<origins::InProcessOrigin>(clock_));
+  const auto owner = Engine::make(clock_, {.origin = origin, .capacity = kCapacity, .seed = 1});
+  Engine& engine = *owner;
+  const auto relaxed = [](std::string_view identifier, Count cost) {
+    return Request{.ns = "api",
+                   .identifier = identifier,
+                   .limit = 10,
+                   .duration = Millis(100),
+                   .cost = cost,
+                   .algorithm = Algorithm::kGcra,
+                   .consistency = Consistency::kRelaxed};
+  };
+  Request other = flood_request("other");
+  other.algorithm = Algorithm::kSlidingLog;
+  std::optional<bool> admitted;
+  engine.check_all_async(
+      clock_.now(), std::vector{other, relaxed("client", 5)}, executor_,
+      [&](const Result<BatchVerdict>& verdict) { admitted = verdict->admitted(); });
+  executor_.run();
+  ASSERT_FALSE(admitted);
+  EXPECT_TRUE(engine.check(clock_.now(), relaxed("client", 10))->admitted());
+  clock_.advance(Millis(110));
+  // All these drain while they come, so each makes space for another one.
+  for (int i = 0; i < 10 * kCapacity; ++i) {
+    (void)engine.check(clock_.now(), relaxed("flood-" + std::to_string(i), 1));
+    if (i % 200 == 0) clock_.advance(Millis(1));
+  }
+  for (int i = 0; i < 10 && !admitted; ++i) {
+    origin->release();
+    executor_.run();
+  }
+  ASSERT_TRUE(admitted.value_or(false));
+  EXPECT_FALSE(engine.check(clock_.now(), relaxed("client", 6))->admitted());
+  EXPECT_TRUE(engine.check(clock_.now(), relaxed("client", 5))->admitted());
 }
 
 TEST_F(Flood, EvictsOnlyAcknowledgedCountsAndReadsThemAgain) {

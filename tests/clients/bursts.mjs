@@ -96,7 +96,10 @@ export function post({ server }, path, key, body) {
       answer.on('error', reject);
       answer.on('end', () => resolve({ status: answer.statusCode, ...JSON.parse(text) }));
     });
-    call.on('error', reject);
+    // The server may have closed a connection that waited in the pool: then it has not read the call.
+    call.on('error', (error) =>
+      call.reusedSocket && error.code === 'ECONNRESET' ? resolve(post({ server }, path, key, body)) : reject(error),
+    );
     call.end(JSON.stringify(body));
   });
 }
