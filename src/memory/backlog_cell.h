@@ -127,7 +127,7 @@ class BacklogCell {
            duration() == query.duration && !is_ahead_of(query.now) &&
            algorithms::reaches(epoch(), query.now, pace());
   }
-  [[nodiscard]] algorithms::Pace pace() const {
+  [[nodiscard]] WEIR_HOT_INLINE algorithms::Pace pace() const {
     return {.num = slot_.hot[4].load(std::memory_order_relaxed),
             .den = slot_.hot[5].load(std::memory_order_relaxed)};
   }
