@@ -203,7 +203,7 @@ TEST_P(Deadline, IsEnoughForSeveralAnswersThatAreEarly) {
   EXPECT_LE(batch.after, kWait);
 }
 
-// What the former algorithm and the other regions have counted is read at the same time.
+// The counts of the former algorithm and those of the other regions are read at the same time.
 TEST_P(Deadline, IsEnoughForAChangedAlgorithmByTwoAnswers) {
   (void)check(request(Algorithm::kSlidingWindow, "changes"));
   origin_->delay = Millis(100);

@@ -66,8 +66,8 @@ void tell_window(const std::shared_ptr<memory::TupleStore>& tuples, const Region
 [[nodiscard]] CellStep converted_step(const RegionState& region, const memory::TupleKey& key,
                                       const memory::Query& query, Count units);
 
-// What a state that the origin keeps whole is charged for, beside requests. Of each change it
-// charges the largest number of units that any process tells, once.
+// Usage by past settings, for which a state that the origin keeps whole is charged. Of each change
+// it charges the largest number of units that any process tells, once.
 struct Past {
   // Stands for the width of the window in which other regions are counted, which is never so short.
   enum class Changed : uint8_t { kAlgorithm = 1, kDuration = 2 };
