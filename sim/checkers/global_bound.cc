@@ -81,7 +81,7 @@ class GlobalBound final : public GlobalChecker {
     return limit + spec::slack_of(limit, rules) + hidden + alone;
   }
 
-  // What the process of a relaxed request did not know of its siblings.
+  // Counts of siblings that the process of a relaxed request did not know.
   static Count unknown_siblings(const GlobalView& view, int region, const RequestRecord& record) {
     if (!record.relaxed) return 0;
     const Oracle& oracle = view.regions[static_cast<size_t>(region)].oracle;

@@ -55,7 +55,7 @@ class LocalAlgorithms final : public RegionChecker {
       auto found = check_shared(view, record, *exact);
       if (found || !history.has_relaxed) return found;
     }
-    // What the origin decided before is unknown here.
+    // Earlier decisions of the origin are unknown here.
     if (record.relaxed && !std::exchange(history.has_relaxed, true) && exact != nullptr) {
       history.from = std::max(history.from, record.answered_at.wall);
     }

@@ -159,7 +159,7 @@ class Oracle {
   [[nodiscard]] Count accepted_by_origin(const CellId& cell) const {
     return find(by_origin_, cell);
   }
-  // What was accepted by verdicts that were not degraded, of requests that were not relaxed.
+  // Cost accepted by verdicts that were not degraded, of requests that were not relaxed.
   [[nodiscard]] Count accepted_by_origin_or_allowance(const CellId& cell) const {
     return find(by_origin_or_allowance_, cell);
   }

@@ -15,10 +15,10 @@
 // evicted the tuple between the decision and the answer, all counts of the cell but this request
 // are those of others, and the node knew its own count of the decision as well as the siblings.
 //
-// What the region accepts in a cell of requests that are not relaxed, with verdicts that are not
-// degraded, is at most 1.25 times the limit, whatever the requests, plus what the origin lost and
-// what died with a process or an evicted tuple before the origin knew of it. Relaxed requests on
-// the same tuple only make it less: they use the allowance, and the origin counts them.
+// Requests that are not relaxed, with verdicts that are not degraded, are accepted in a cell up to
+// 1.25 times the limit, plus what the origin lost and what died with a process or an evicted tuple
+// before the origin knew of it. Relaxed requests on the same tuple only make it less: they use the
+// allowance, and the origin counts them.
 //
 // All of the above but that holds for relaxed requests: counts that are fresh enough decide them,
 // so that each process accepts up to the limit before it knows of the others.
@@ -69,7 +69,7 @@ class RegionalBound final : public RegionChecker {
   static Violation check_cap(const RegionView& view, const RequestRecord& record) {
     const Count mine = view.oracle.accepted_by(record.contributor, record.cell());
     if (mine <= record.limit) return {};
-    // Of what steps admitted without a tuple, the process remembers nothing.
+    // The process remembers nothing of what steps admitted without a tuple.
     if (record.contributor.generation == 0 && view.origin.has_lost(record.cell())) return {};
     return "process " + std::to_string(record.contributor.process) + " by itself accepted " +
            std::to_string(mine) + " of " + std::to_string(record.limit);

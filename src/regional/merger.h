@@ -20,7 +20,7 @@
 
 namespace weir::regional {
 
-// What the origin answered about a window of a tuple and the one before.
+// An answer of the origin about a window of a tuple and the one before.
 struct WindowsAnswer {
   // When the question was sent.
   Instant began{};
