@@ -55,8 +55,8 @@ bool Engine::is_open(const memory::TupleKey& key) const {
 
 void Engine::add_conversion(Instant now, const regional::StepRequest& request,
                             Sources& sources) const {
-  if (request.key->header().cell_class() == CellClass::kWindow)
-    sources.converted.push_back(request);
+  const bool is_window = request.key->header().cell_class() == CellClass::kWindow;
+  if (is_window) sources.converted.push_back(request);
   const memory::TupleStore& tuples = *state_.tuples;
   const epoch::Guard guard;
   const memory::ClassSet from =
@@ -68,7 +68,7 @@ void Engine::add_conversion(Instant now, const regional::StepRequest& request,
     const memory::TupleKey key = memory::key_of_class(*request.key, other, tuples.hash);
     const Tuple source = tuples.table.find(key);
     if (!source) continue;
-    if (request.key->header().cell_class() == CellClass::kWindow && counts_for_regions()) {
+    if (is_window && counts_for_regions()) {
       // How much of the usage is of this region; see units_of_region().
       const auto usage = memory::usage_key(
           key, regional::horizon_of(memory::peek_of(source, now.wall)), tuples.hash);
@@ -119,7 +119,7 @@ void Engine::renew(Instant now, const SourcesPtr& sources, const regional::Calle
   }
 }
 
-// Steps tells the origin of other tuples.
+// Steps tells the origin of tuples whose state it keeps.
 void Engine::convert_windows(const std::vector<regional::StepRequest>& requests) const {
   const Instant now = state_.tuples->clock.now();
   for (const regional::StepRequest& request : requests) {
@@ -140,8 +140,8 @@ void Engine::ask(Instant now, std::vector<regional::StepRequest> requests,
                  std::shared_ptr<void> keys, const regional::Caller& caller,
                  regional::StepHandler done) {
   const SourcesPtr sources = sources_of(now, requests);
-  if (sources != nullptr && sources->empty()) convert_windows(sources->converted);
   if (sources == nullptr || sources->empty()) {
+    if (sources != nullptr) convert_windows(sources->converted);
     return steps_->ask(now, requests, caller, std::move(done));
   }
   auto ask_now = [self = shared_from_this(), sources, requests = std::move(requests),
