@@ -1,5 +1,5 @@
-// A message or a state of the bridge that decodes encodes to one with the same contents. Tuples in
-// it may be any bytes: only those of valid tuples are used.
+// A message, a record or a state of the bridge that decodes encodes to one with the same contents.
+// Tuples in it may be any bytes: only those of valid tuples are used.
 
 #include <string>
 
@@ -25,6 +25,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto state = weir::global::decode_state(bytes.view())) {
     must(weir::global::decode_state(weir::global::encode(*state)) == *state,
          "a state survives a round trip");
+  }
+  if (const auto record = weir::global::decode_reservation(bytes.view())) {
+    must(weir::global::decode_reservation(weir::global::encode(*record))->last == record->last,
+         "a reservation survives a round trip");
   }
   // As one tuple.
   const std::string tuple(bytes.view());

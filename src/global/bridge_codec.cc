@@ -14,8 +14,10 @@ using base::ByteWriter;
 
 constexpr uint64_t kNoticeFormat = 4;
 constexpr uint64_t kStateFormat = 1;
-constexpr uint64_t kSurvivorFormat = 2;  // records also hold notices
-static_assert(kSurvivorFormat != kNoticeFormat);
+// Records are notices or of these formats.
+constexpr uint64_t kSurvivorFormat = 2;
+constexpr uint64_t kReservationFormat = 3;
+static_assert(kNoticeFormat > kReservationFormat);
 // A list with more elements than the message has bytes is not valid.
 constexpr size_t kMaxReserved = 4096;
 // So many tuples are looked up together.
@@ -269,6 +271,21 @@ std::optional<SurvivorRecord> decode_survivor(std::string_view bytes) {
   Values values(bytes);
   if (values.reader().number() != kSurvivorFormat) return std::nullopt;
   const SurvivorRecord record{.incarnation = values.reader().number()};
+  if (!values.all_valid()) return std::nullopt;
+  return record;
+}
+
+std::string encode(const ReservationRecord& record) {
+  ByteWriter writer;
+  writer.add(kReservationFormat);
+  add(writer, record.last);
+  return writer.take();
+}
+
+std::optional<ReservationRecord> decode_reservation(std::string_view bytes) {
+  Values values(bytes);
+  if (values.reader().number() != kReservationFormat) return std::nullopt;
+  const ReservationRecord record{.last = read_position(values.reader())};
   if (!values.all_valid()) return std::nullopt;
   return record;
 }

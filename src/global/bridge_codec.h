@@ -69,7 +69,14 @@ struct SurvivorRecord {
   uint64_t incarnation = 0;
 };
 
+// A record of the bridge: its next batches have numbers up to this one. Other regions may have read
+// one that the ledger lost before its writer, which was killed, could keep a record of its rows.
+struct ReservationRecord {
+  FeedPosition last;
+};
+
 [[nodiscard]] std::string encode(const SurvivorRecord& record);
+[[nodiscard]] std::string encode(const ReservationRecord& record);
 [[nodiscard]] std::string encode(const BridgeNotice& notice);
 [[nodiscard]] std::string encode(const BridgeState& state);
 // Which of some tuples are wanted. It gets many at once, because it looks for each of them in a
@@ -80,6 +87,7 @@ using WantedTuples = std::function<std::vector<bool>(std::span<const std::string
 [[nodiscard]] std::optional<BridgeNotice> decode_notice(std::string_view bytes,
                                                         const WantedTuples& wanted = nullptr);
 [[nodiscard]] std::optional<SurvivorRecord> decode_survivor(std::string_view bytes);
+[[nodiscard]] std::optional<ReservationRecord> decode_reservation(std::string_view bytes);
 [[nodiscard]] std::optional<BridgeState> decode_state(std::string_view bytes);
 
 }  // namespace weir::global

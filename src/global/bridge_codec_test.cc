@@ -156,6 +156,22 @@ TEST(BridgeCodec, RefusesAListThatIsLongerThanItsBytes) {
   EXPECT_FALSE(decode_state(writer.take()));
 }
 
+TEST(BridgeCodec, TellsRecordsApart) {
+  const std::string notice = encode(rich_notice());
+  const std::string survivor = encode(SurvivorRecord{.incarnation = UINT64_MAX});
+  const FeedPosition last{.epoch = UINT64_MAX, .number = 9};
+  const std::string reservation = encode(ReservationRecord{.last = last});
+  ASSERT_TRUE(decode_survivor(survivor));
+  EXPECT_EQ(decode_survivor(survivor)->incarnation, UINT64_MAX);
+  ASSERT_TRUE(decode_reservation(reservation));
+  EXPECT_EQ(decode_reservation(reservation)->last, last);
+  for (const std::string& bytes : {notice, survivor, std::string(), reservation + '\0'}) {
+    EXPECT_FALSE(decode_reservation(bytes));
+  }
+  for (const std::string& bytes : {notice, reservation}) EXPECT_FALSE(decode_survivor(bytes));
+  for (const std::string& bytes : {survivor, reservation}) EXPECT_FALSE(decode_notice(bytes));
+}
+
 TEST(BridgeCodec, DecodesRandomBytesToNothingOrToAValueThatEncodesAgain) {
   uint64_t random = 1;
   size_t decoded = 0;

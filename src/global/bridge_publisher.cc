@@ -62,6 +62,7 @@ void BridgePublisher::stop() {
   task_.next = {};
   backlog_.clear();
   read_until_ = {};
+  reserved_at_ = {};
   current_.clear();
   chunks_.clear();
   repeats_records_ = false;
@@ -287,6 +288,9 @@ void BridgePublisher::on_records(Instant now, const std::vector<std::string>& re
   FeedPosition last;
   std::set<uint64_t> epochs;
   for (const std::string& record : records) {
+    if (const auto reservation = decode_reservation(record)) {
+      used_ = std::max(used_, reservation->last);
+    }
     const auto notice = decode_notice(record);
     if (!notice) continue;
     last = std::max(last, notice->regions.own);

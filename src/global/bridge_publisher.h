@@ -92,6 +92,8 @@ class BridgePublisher {
                                             const TupleCounts& counts) const;
   [[nodiscard]] bool has_row() const { return flush_ == Flush::kAll || budget_.has_rows(1); }
   void send_next(Instant now);
+  [[nodiscard]] bool is_reserved(FeedPosition at, MonoTime now) const;
+  void reserve(Instant now, FeedPosition last);
   void end_failure_if_empty();
   void on_committed(Instant now, FeedPosition known, FeedPosition at);
   void on_failed(Instant now, const Error& error);
@@ -129,6 +131,9 @@ class BridgePublisher {
   bool repeated_any_ = false;
   // The last number in our feed that a batch may have got, as far as this process knows.
   FeedPosition used_;
+  // The last number that a record at the origin has, and when it was sent.
+  FeedPosition reserved_;
+  MonoTime reserved_at_{};
   MonoTime repeat_after_{};  // until then other rows go first
   bool needs_rows_ = false;  // the row budget was too small in the last round
   MonoTime written_at_{};

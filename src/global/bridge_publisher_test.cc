@@ -34,6 +34,18 @@ class BridgePublisherTest : public BridgeFixture {
     });
     return head;
   }
+  // The largest count of a row that follows in our feed.
+  [[nodiscard]] Count count_after(FeedPosition at, const std::string& identifier) const {
+    Count count = 0;
+    ledger_->read_feeds({{"here", at}}, [&](const Result<FeedChanges>& feeds) {
+      for (const FeedBatch& batch : feeds->batches) {
+        for (const LedgerRow& row : batch.rows) {
+          if (row.key.identifier == identifier) count = std::max(count, row.count);
+        }
+      }
+    });
+    return count;
+  }
   [[nodiscard]] uint64_t rows_written() const {
     uint64_t rows = 0;
     for (const uint64_t each : process_->publisher->stats().rows) rows += each;
@@ -334,15 +346,7 @@ TEST_F(BridgePublisherTest, PublishesNoRowsUnderTheNumberOfALostBatch) {
     pass(Millis(8000));
     ASSERT_EQ(in_ledger(name), 90U);
     EXPECT_EQ(head("here").epoch, read.epoch);
-    Count follows = 0;
-    ledger_->read_feeds({{"here", read}}, [&](const Result<FeedChanges>& feeds) {
-      for (const FeedBatch& batch : feeds->batches) {
-        for (const LedgerRow& row : batch.rows) {
-          if (row.key.identifier == name) follows = std::max(follows, row.count);
-        }
-      }
-    });
-    EXPECT_EQ(follows, 90U);
+    EXPECT_EQ(count_after(read, name), 90U);
     EXPECT_EQ(at_origin("here", name), 90U);
     // Nothing else is written for that.
     const FeedPosition after = head("here");
@@ -350,6 +354,60 @@ TEST_F(BridgePublisherTest, PublishesNoRowsUnderTheNumberOfALostBatch) {
     pass(Millis(1000));
     EXPECT_EQ(head("here"), after);
   }
+}
+
+// Regression: the same, where the writer was killed. The next bridge did not know of the batch.
+TEST_F(BridgePublisherTest, PublishesNoRowsUnderTheNumberOfALostBatchOfAKilledBridge) {
+  bool committed = false;
+  for (uint64_t call = 0; !committed && call < 30; ++call) {
+    SCOPED_TRACE("killed after call " + std::to_string(call));
+    const std::string name = "client-" + std::to_string(call);
+    process_ = make_process(name);
+    pass(Millis(2500));
+    replay(name + "-old", 60, Due::kRule);
+    pass(Millis(500));
+    const auto behind = ledger_->snapshot();
+    process_->calls.faulty = process_->calls.made + call;
+    process_->calls.fault = CallFault::kDieAfter;
+    replay(name, 60, Due::kNow);
+    for (int i = 0; i < 100 && !process_->calls.dead; ++i) pass(Millis(10));
+    if (in_ledger(name) == 0) continue;
+    committed = true;
+    const FeedPosition read = head("here");
+    ledger_->restore(*behind);
+    ASSERT_LT(head("here"), read);
+    replay(name, 90, Due::kNow);
+    process_ = make_process("next");
+    pass(Millis(8000));
+    EXPECT_EQ(in_ledger(name), 90U);
+    EXPECT_EQ(head("here").epoch, read.epoch);
+    EXPECT_EQ(count_after(read, name), 90U);
+    EXPECT_LE(head("here").number, read.number + 4);
+  }
+  EXPECT_TRUE(committed);
+}
+
+// The record of a batch that is written long after the one before has not expired.
+TEST_F(BridgePublisherTest, ReservesNumbersAgainBeforeItsRecordExpires) {
+  for (const std::string identifier : {"a", "b"}) {
+    replay(identifier, 60, Due::kRule);
+    pass(Millis(500));
+  }
+  const auto reservations = [&] {
+    size_t found = 0;
+    origin_->bridge_store()->read_records([&](const Result<std::vector<std::string>>& records) {
+      for (const std::string& record : *records) found += decode_reservation(record).has_value();
+    });
+    return found;
+  };
+  ASSERT_EQ(reservations(), 1U);
+  pass(kRecordsKept);
+  const FeedPosition before = head("here");
+  replay("c", 60, Due::kRule);
+  pass(Millis(500));
+  EXPECT_EQ(in_ledger("c"), 60U);
+  EXPECT_EQ(head("here").number, before.number + 1);
+  EXPECT_EQ(reservations(), 1U);
 }
 
 // After a long outage rows do not wait for a batch without rows for each write that had no reply.

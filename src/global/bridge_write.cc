@@ -19,6 +19,9 @@ namespace {
 
 constexpr Nanos kRepeatPause = Millis(5000);
 constexpr Nanos kLockedPause = Millis(1000);  // for rows that another transaction holds
+// Instead of more batches without rows, a new epoch begins.
+constexpr uint64_t kMostWithoutRows = 8;
+constexpr uint64_t kReservedNumbers = 4;  // the next bridge may write as many batches without rows
 
 }  // namespace
 
@@ -73,20 +76,19 @@ void BridgePublisher::send_next(Instant now) {
     return;
   }
   // A batch without an answer may have been read by other regions, and then lost with the end of
-  // our feed. They take a later batch with its number for read: that one has no rows. Instead of
-  // many such batches, a new epoch begins.
-  constexpr uint64_t kMostWithoutRows = 8;
+  // our feed. They take a later batch with its number for read: that one has no rows.
   FeedPosition known = importer_.own_position();
   if (used_.epoch != known.epoch) used_ = known;
   const FeedPosition used = std::max(used_, known);
-  if (known.epoch != 0 && used > known) {
-    if (used.number - known.number > kMostWithoutRows) {
-      known = {};
-    } else {
-      chunks_.emplace_front();
+  const FeedPosition next{.epoch = used.epoch, .number = used.number + 1};
+  if (used.number - known.number > kMostWithoutRows) known = {};
+  if (known.epoch != 0) {
+    if (!is_reserved(next, now.mono)) {
+      return reserve(now, {.epoch = next.epoch, .number = used.number + kReservedNumbers});
     }
+    if (used > known) chunks_.emplace_front();
   }
-  used_ = {.epoch = used.epoch, .number = used.number + 1};
+  used_ = next;
   current_ = std::move(chunks_.front());
   chunks_.pop_front();
   if (mutated(Mutation::kPublishedBeforeCommit)) notify_(now, changes_of(current_));
@@ -100,6 +102,24 @@ void BridgePublisher::send_next(Instant now) {
             written_at_ = began;
             on_committed(when, known, *at);
           }));
+}
+
+// This process may be killed after it has written a batch. The next bridge must know its number.
+bool BridgePublisher::is_reserved(FeedPosition at, MonoTime now) const {
+  const bool kept = reserved_at_ != MonoTime{} && now - reserved_at_ < kRecordsKept / 2;
+  return kept && reserved_.epoch == at.epoch && at <= reserved_;
+}
+
+void BridgePublisher::reserve(Instant now, FeedPosition last) {
+  const MonoTime began = now.mono;
+  store_->keep_record(
+      encode(ReservationRecord{.last = last}),
+      task_.call_origin<bool>(began, [this, began, last](Instant when, const Result<bool>& kept) {
+        if (!kept) return on_unnoted(when);
+        reserved_ = last;
+        reserved_at_ = began;
+        send_next(when);
+      }));
 }
 
 // No row that failed is left. Also after a round that wrote nothing: a process may ask again and
@@ -162,7 +182,7 @@ void BridgePublisher::update_counts(Instant now, const std::vector<TupleChange>&
           }));
 }
 
-// The rows are in the ledger, and the feed brings them back. They stay due.
+// Rows that are in the ledger come back by the feed. They stay due.
 void BridgePublisher::on_unnoted(Instant now) {
   ++stats_.errors;
   put_back_all(now.mono + kRetry);
