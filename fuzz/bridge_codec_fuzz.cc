@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
          "a state survives a round trip");
   }
   if (const auto record = weir::global::decode_reservation(bytes.view())) {
-    must(weir::global::decode_reservation(weir::global::encode(*record))->last == record->last,
+    must(weir::global::decode_reservation(weir::global::encode(*record))->at == record->at,
          "a reservation survives a round trip");
   }
   // As one tuple.

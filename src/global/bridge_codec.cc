@@ -278,14 +278,14 @@ std::optional<SurvivorRecord> decode_survivor(std::string_view bytes) {
 std::string encode(const ReservationRecord& record) {
   ByteWriter writer;
   writer.add(kReservationFormat);
-  add(writer, record.last);
+  add(writer, record.at);
   return writer.take();
 }
 
 std::optional<ReservationRecord> decode_reservation(std::string_view bytes) {
   Values values(bytes);
   if (values.reader().number() != kReservationFormat) return std::nullopt;
-  const ReservationRecord record{.last = read_position(values.reader())};
+  const ReservationRecord record{.at = read_position(values.reader())};
   if (!values.all_valid()) return std::nullopt;
   return record;
 }

@@ -69,10 +69,10 @@ struct SurvivorRecord {
   uint64_t incarnation = 0;
 };
 
-// A record of the bridge: its next batches have numbers up to this one. Other regions may have read
-// one that the ledger lost before its writer, which was killed, could keep a record of its rows.
+// A record of the bridge: its next batch has at most this number. Other regions may have read a
+// batch that the ledger lost before its writer, which was killed, could keep a record of its rows.
 struct ReservationRecord {
-  FeedPosition last;
+  FeedPosition at;
 };
 
 [[nodiscard]] std::string encode(const SurvivorRecord& record);

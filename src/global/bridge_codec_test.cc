@@ -159,12 +159,12 @@ TEST(BridgeCodec, RefusesAListThatIsLongerThanItsBytes) {
 TEST(BridgeCodec, TellsRecordsApart) {
   const std::string notice = encode(rich_notice());
   const std::string survivor = encode(SurvivorRecord{.incarnation = UINT64_MAX});
-  const FeedPosition last{.epoch = UINT64_MAX, .number = 9};
-  const std::string reservation = encode(ReservationRecord{.last = last});
+  const FeedPosition at{.epoch = UINT64_MAX, .number = 9};
+  const std::string reservation = encode(ReservationRecord{.at = at});
   ASSERT_TRUE(decode_survivor(survivor));
   EXPECT_EQ(decode_survivor(survivor)->incarnation, UINT64_MAX);
   ASSERT_TRUE(decode_reservation(reservation));
-  EXPECT_EQ(decode_reservation(reservation)->last, last);
+  EXPECT_EQ(decode_reservation(reservation)->at, at);
   for (const std::string& bytes : {notice, survivor, std::string(), reservation + '\0'}) {
     EXPECT_FALSE(decode_reservation(bytes));
   }

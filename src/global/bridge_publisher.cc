@@ -289,7 +289,7 @@ void BridgePublisher::on_records(Instant now, const std::vector<std::string>& re
   std::set<uint64_t> epochs;
   for (const std::string& record : records) {
     if (const auto reservation = decode_reservation(record)) {
-      used_ = std::max(used_, reservation->last);
+      used_ = std::max(used_, reservation->at);
     }
     const auto notice = decode_notice(record);
     if (!notice) continue;

@@ -93,7 +93,7 @@ class BridgePublisher {
   [[nodiscard]] bool has_row() const { return flush_ == Flush::kAll || budget_.has_rows(1); }
   void send_next(Instant now);
   [[nodiscard]] bool is_reserved(FeedPosition at, MonoTime now) const;
-  void reserve(Instant now, FeedPosition last);
+  void reserve(Instant now, FeedPosition at);
   void end_failure_if_empty();
   void on_committed(Instant now, FeedPosition known, FeedPosition at);
   void on_failed(Instant now, const Error& error);
@@ -131,7 +131,7 @@ class BridgePublisher {
   bool repeated_any_ = false;
   // The last number in our feed that a batch may have got, as far as this process knows.
   FeedPosition used_;
-  // The last number that a record at the origin has, and when it was sent.
+  // The number of the last record, and when it was sent to the origin.
   FeedPosition reserved_;
   MonoTime reserved_at_{};
   MonoTime repeat_after_{};  // until then other rows go first

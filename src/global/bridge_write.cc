@@ -21,7 +21,6 @@ constexpr Nanos kRepeatPause = Millis(5000);
 constexpr Nanos kLockedPause = Millis(1000);  // for rows that another transaction holds
 // Instead of more batches without rows, a new epoch begins.
 constexpr uint64_t kMostWithoutRows = 8;
-constexpr uint64_t kReservedNumbers = 4;  // the next bridge may write as many batches without rows
 
 }  // namespace
 
@@ -83,9 +82,7 @@ void BridgePublisher::send_next(Instant now) {
   const FeedPosition next{.epoch = used.epoch, .number = used.number + 1};
   if (used.number - known.number > kMostWithoutRows) known = {};
   if (known.epoch != 0) {
-    if (!is_reserved(next, now.mono)) {
-      return reserve(now, {.epoch = next.epoch, .number = used.number + kReservedNumbers});
-    }
+    if (!is_reserved(next, now.mono)) return reserve(now, next);
     if (used > known) chunks_.emplace_front();
   }
   used_ = next;
@@ -107,16 +104,16 @@ void BridgePublisher::send_next(Instant now) {
 // This process may be killed after it has written a batch. The next bridge must know its number.
 bool BridgePublisher::is_reserved(FeedPosition at, MonoTime now) const {
   const bool kept = reserved_at_ != MonoTime{} && now - reserved_at_ < kRecordsKept / 2;
-  return kept && reserved_.epoch == at.epoch && at <= reserved_;
+  return kept && reserved_ == at;
 }
 
-void BridgePublisher::reserve(Instant now, FeedPosition last) {
+void BridgePublisher::reserve(Instant now, FeedPosition at) {
   const MonoTime began = now.mono;
   store_->keep_record(
-      encode(ReservationRecord{.last = last}),
-      task_.call_origin<bool>(began, [this, began, last](Instant when, const Result<bool>& kept) {
+      encode(ReservationRecord{.at = at}),
+      task_.call_origin<bool>(began, [this, began, at](Instant when, const Result<bool>& kept) {
         if (!kept) return on_unnoted(when);
-        reserved_ = last;
+        reserved_ = at;
         reserved_at_ = began;
         send_next(when);
       }));
