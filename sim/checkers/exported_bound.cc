@@ -10,7 +10,7 @@
 // last 2 D and in the time that a change of the bound takes to arrive. This holds under any fault;
 // D is the delay without faults. A region may exceed the limit by counts in flight between its
 // nodes or accepted in isolation; the regional bound covers those. Nobody knows of counts that were
-// not published when their process ended and the origin lost them.
+// not published when their process ended and the origin lost them, or that the ledger rejected.
 //
 // Until a window is over, the largest B of all processes must also cover all that it has admitted:
 // the cause of an excess may be over, and the excess is not. Then `recent` are the counts that were
@@ -134,6 +134,7 @@ class ExportedBound final : public GlobalChecker {
   // Accepts from that time on are recent.
   static Violation check(const GlobalView& view, const CellId& cell, MonoTime from, Count largest,
                          double exported, const std::string& who) {
+    if (view.rejected.count(cell.tuple) > 0) return {};
     Count accepted = 0, recent = 0, alone = 0;
     for (const RegionState& other : view.regions) {
       Count there = 0;

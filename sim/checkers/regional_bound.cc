@@ -69,8 +69,12 @@ class RegionalBound final : public RegionChecker {
   static Violation check_cap(const RegionView& view, const RequestRecord& record) {
     const Count mine = view.oracle.accepted_by(record.contributor, record.cell());
     if (mine <= record.limit) return {};
-    // The process remembers nothing of what steps admitted without a tuple.
-    if (record.contributor.generation == 0 && view.origin.has_lost(record.cell())) return {};
+    // The process remembers nothing of what steps admitted without a tuple, and the origin nothing
+    // of a window that is over by its own clock.
+    const bool is_unknown =
+        view.origin.has_lost(record.cell()) ||
+        had_wrong_clock(view.oracle.process(record.contributor.process), record.cell());
+    if (record.contributor.generation == 0 && is_unknown) return {};
     return "process " + std::to_string(record.contributor.process) + " by itself accepted " +
            std::to_string(mine) + " of " + std::to_string(record.limit);
   }
