@@ -179,7 +179,13 @@ void BridgePublisher::choose(Instant now) {
     rows.tuple = entry->due.tuple;
     rows.due.push_back(entry->due);
   }
-  if (chosen.empty()) return end_failure_if_empty();
+  if (chosen.empty()) {
+    end_failure_if_empty();
+    // Now, so that the next rows need not wait for it.
+    const auto next = next_number();
+    if (next && !is_reserved(*next, now.mono)) reserve(now, *next, [](Instant) {});
+    return;
+  }
   std::vector<TupleRead> reads;
   current_.clear();
   for (auto& [tuple, rows] : chosen) {

@@ -92,8 +92,9 @@ class BridgePublisher {
                                             const TupleCounts& counts) const;
   [[nodiscard]] bool has_row() const { return flush_ == Flush::kAll || budget_.has_rows(1); }
   void send_next(Instant now);
+  [[nodiscard]] std::optional<FeedPosition> next_number() const;
   [[nodiscard]] bool is_reserved(FeedPosition at, MonoTime now) const;
-  void reserve(Instant now, FeedPosition at);
+  void reserve(Instant now, FeedPosition at, std::function<void(Instant)> done);
   void end_failure_if_empty();
   void on_committed(Instant now, FeedPosition known, FeedPosition at);
   void on_failed(Instant now, const Error& error);

@@ -74,18 +74,16 @@ void BridgePublisher::send_next(Instant now) {
     if (backlog_.size() > 0 && budget_.has_rows(1)) task_.next = now.mono;
     return;
   }
+  const auto next = next_number();
+  if (next && !is_reserved(*next, now.mono)) {
+    return reserve(now, *next, [this](Instant when) { send_next(when); });
+  }
   // A batch without an answer may have been read by other regions, and then lost with the end of
   // our feed. They take a later batch with its number for read: that one has no rows.
-  FeedPosition known = importer_.own_position();
-  if (used_.epoch != known.epoch) used_ = known;
-  const FeedPosition used = std::max(used_, known);
-  const FeedPosition next{.epoch = used.epoch, .number = used.number + 1};
-  if (used.number - known.number > kMostWithoutRows) known = {};
-  if (known.epoch != 0) {
-    if (!is_reserved(next, now.mono)) return reserve(now, next);
-    if (used > known) chunks_.emplace_front();
-  }
-  used_ = next;
+  const FeedPosition known = next ? importer_.own_position() : FeedPosition{};
+  if (next && next->number > known.number + 1) chunks_.emplace_front();
+  const FeedPosition used = used_;
+  if (next) used_ = *next;
   current_ = std::move(chunks_.front());
   chunks_.pop_front();
   if (mutated(Mutation::kPublishedBeforeCommit)) notify_(now, changes_of(current_));
@@ -101,22 +99,30 @@ void BridgePublisher::send_next(Instant now) {
           }));
 }
 
-// This process may be killed after it has written a batch. The next bridge must know its number.
+// The number that the next batch has at most; none: it begins an epoch.
+std::optional<FeedPosition> BridgePublisher::next_number() const {
+  const FeedPosition known = importer_.own_position();
+  const FeedPosition used = used_.epoch == known.epoch ? std::max(used_, known) : known;
+  if (known.epoch == 0 || used.number - known.number > kMostWithoutRows) return std::nullopt;
+  return FeedPosition{.epoch = used.epoch, .number = used.number + 1};
+}
+
 bool BridgePublisher::is_reserved(FeedPosition at, MonoTime now) const {
   const bool kept = reserved_at_ != MonoTime{} && now - reserved_at_ < kRecordsKept / 2;
   return kept && reserved_ == at;
 }
 
-void BridgePublisher::reserve(Instant now, FeedPosition at) {
+// This process may be killed after it has written the batch. The next bridge must know its number.
+void BridgePublisher::reserve(Instant now, FeedPosition at, std::function<void(Instant)> done) {
   const MonoTime began = now.mono;
-  store_->keep_record(
-      encode(ReservationRecord{.at = at}),
-      task_.call_origin<bool>(began, [this, began, at](Instant when, const Result<bool>& kept) {
-        if (!kept) return on_unnoted(when);
-        reserved_ = at;
-        reserved_at_ = began;
-        send_next(when);
-      }));
+  store_->keep_record(encode(ReservationRecord{.at = at}),
+                      task_.call_origin<bool>(began, [this, began, at, done = std::move(done)](
+                                                         Instant when, const Result<bool>& kept) {
+                        if (!kept) return on_unnoted(when);
+                        reserved_ = at;
+                        reserved_at_ = began;
+                        done(when);
+                      }));
 }
 
 // No row that failed is left. Also after a round that wrote nothing: a process may ask again and
