@@ -234,6 +234,9 @@ void Engine::classify_peek(BatchCall& call, size_t item) {
   if (answer.status != regional::StepResult::Status::kDecided || cost == 0) {
     return note_answer(call, item);
   }
+  // It has charged nothing, so a denied batch takes nothing back, even if a tuple was created
+  // since.
+  answer.decision.generation = 0;
   const Count left = answer.decision.decision.remaining;
   if (cost > left) {
     const uint64_t wait = base::mul_div(cost - left, static_cast<uint64_t>(query.duration.count()),

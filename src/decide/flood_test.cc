@@ -264,7 +264,15 @@ class Door final : public doubles::ForwardingOrigin {
  public:
   using ForwardingOrigin::ForwardingOrigin;
   void step(std::vector<CellStep> steps, StepReply reply) override {
-    if (answers) ForwardingOrigin::step(std::move(steps), std::move(reply));
+    if (!answers) return;
+    ForwardingOrigin::step(std::move(steps), [this, reply = std::move(reply)](auto totals) {
+      if (!holds) return reply(std::move(totals));
+      held.emplace_back(reply, std::move(totals));
+    });
+  }
+  void release() {
+    holds = false;
+    for (auto& [reply, totals] : std::exchange(held, {})) reply(std::move(totals));
   }
   [[nodiscard]] ExactStore* exact_store() override { return nullptr; }
   [[nodiscard]] Reach reach() const override { return reachability; }
@@ -272,6 +280,8 @@ class Door final : public doubles::ForwardingOrigin {
   [[nodiscard]] std::optional<Membership> membership() const override { return members; }
 
   bool answers = true;
+  bool holds = false;  // answers wait until release()
+  std::vector<std::pair<StepReply, Result<std::vector<StepTotals>>>> held;
   std::optional<Membership> members;  // none: a process has no allowance
   Reach reachability = Reach::kPrompt;
 };
@@ -458,6 +468,43 @@ TEST_F(RegionFlood, ChargesABatchAsAWholeOrNotAtAll) {
     EXPECT_FALSE(check(2, request("newer")).admitted());
     EXPECT_FALSE(check_all(2, {request("newer")}).admitted());
   }
+}
+
+// Regression: an item had no tuple, so the origin was asked what was left. A tuple was created
+// before it answered, and the denied batch took the cost of the item back, which nobody had
+// charged.
+TEST_F(RegionFlood, ADeniedBatchTakesNothingBackThatItDidNotCharge) {
+  start(Algorithm::kFixedWindow, Consistency::kExact);
+  ASSERT_TRUE(check(0, request("at-its-limit", kLimit)).admitted());
+  constexpr Millis kShort{100};
+  for (int key = 0; key < 8 * kPlaces; ++key) {
+    const std::string name = "flood-" + std::to_string(key);
+    Request fresh = request(name);
+    fresh.limit = 1;
+    fresh.duration = kShort;
+    (void)check(1, fresh);
+  }
+  Engine& engine = *engines_[1];
+  // The batch asks after this request.
+  doors_[1]->holds = true;
+  engine.check_async(clock_.now(), request("new"), executor_, [](const auto&) {});
+  std::optional<BatchVerdict> verdict;
+  engine.check_all_async(clock_.now(), std::vector{request("new"), request("at-its-limit")},
+                         executor_, [&](auto answer) { verdict = *answer; });
+  executor_.run();
+  clock_.advance(2 * kShort);
+  engine.run_sweep(clock_.now(), 10 * kPlaces);
+  ASSERT_TRUE(engine.check(clock_.now(), request("new", 2))->admitted());
+  doors_[1]->release();
+  executor_.run();
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->outcome, Outcome::kDenied);
+  EXPECT_EQ(verdict->items[0].basis, Basis::kRefreshed);
+  Count own = 0;
+  engine.inspect([&](const CellView& cell) {
+    if (cell.tuple == tuple_of(request("new"))) own += cell.own;
+  });
+  EXPECT_EQ(own, 2u);
 }
 
 TEST_F(RegionFlood, AdmitsNoMoreThanTheLossPolicySaysIfTheOriginDoesNotAnswer) {
