@@ -183,7 +183,7 @@ struct BridgeMessage {
 using GrantReply = std::function<void(Result<BridgeGrant>)>;
 using DueReply = std::function<void(Result<std::vector<DueTuple>>)>;
 using TupleReply = std::function<void(Result<std::vector<TupleCounts>>)>;
-using SavedReply = std::function<void(Result<bool>)>;  // false: another process is the bridge
+using SavedReply = std::function<void(Result<bool>)>;  // false: not saved
 using KeptReply = std::function<void(Result<bool>)>;   // never false
 using RecordsReply = std::function<void(Result<std::vector<std::string>>)>;
 using BridgeMessageHandler = std::function<void(BridgeMessage)>;
@@ -208,8 +208,11 @@ class WEIR_EXPORT BridgeStore {
   virtual void acquire(std::string holder, Millis lease, GrantReply reply) = 0;
   // Ends the lease if `holder` has it.
   virtual void release(std::string holder) = 0;
-  // Saves the state of the bridge, unless `holder` has no lease.
-  virtual void save(std::string holder, std::string state, SavedReply reply) = 0;
+  // Replaces the state `before` of the bridge, unless `holder` has no lease or the state is
+  // another: a store that lost its data lost the lease, too, but a late call may have taken it
+  // again.
+  virtual void save(std::string holder, std::string before, std::string state,
+                    SavedReply reply) = 0;
 
   // The entries from the one time to the other, the earliest first; in any case those that are due
   // by the clock of the store, since the clock of the caller may be wrong.

@@ -114,8 +114,9 @@ void BridgeData::release(const std::string& holder) {
   keep();
 }
 
-bool BridgeData::save(const std::string& holder, const std::string& state) {
-  if (!holds(holder)) return false;
+bool BridgeData::save(const std::string& holder, const std::string& before,
+                      const std::string& state) {
+  if (!holds(holder) || bridge_.state != before) return false;
   bridge_.state = state;
   keep();
   return true;

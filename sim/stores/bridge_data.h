@@ -43,7 +43,8 @@ class BridgeData {
   // See BridgeStore.
   [[nodiscard]] BridgeGrant acquire(const std::string& holder, Millis lease);
   void release(const std::string& holder);
-  [[nodiscard]] bool save(const std::string& holder, const std::string& state);
+  [[nodiscard]] bool save(const std::string& holder, const std::string& before,
+                          const std::string& state);
   [[nodiscard]] std::vector<DueTuple> read_due(WallTime from, WallTime by, size_t most) const;
   void add_due(const DueTuple& entry);
   void remove_due(const DueTuple& entry);

@@ -12,8 +12,9 @@ void BridgeEndpoint::release(std::string holder) {
   shared_.data.release(holder);
 }
 
-void BridgeEndpoint::save(std::string holder, std::string state, SavedReply reply) {
-  reply(shared_.data.save(holder, state));
+void BridgeEndpoint::save(std::string holder, std::string before, std::string state,
+                          SavedReply reply) {
+  reply(shared_.data.save(holder, before, state));
 }
 
 void BridgeEndpoint::read_due(WallTime from, WallTime by, size_t most, DueReply reply) {

@@ -28,7 +28,7 @@ class BridgeEndpoint final : public BridgeStore {
 
   void acquire(std::string holder, Millis lease, GrantReply reply) override;
   void release(std::string holder) override;
-  void save(std::string holder, std::string state, SavedReply reply) override;
+  void save(std::string holder, std::string before, std::string state, SavedReply reply) override;
   void read_due(WallTime from, WallTime by, size_t most, DueReply reply) override;
   void add_due(std::vector<DueTuple> entries) override;
   void remove_due(std::vector<DueTuple> entries) override;

@@ -45,11 +45,13 @@ void BridgeLink::release(std::string holder) {
        [holder = std::move(holder)](BridgeStore& far_end) { far_end.release(holder); });
 }
 
-void BridgeLink::save(std::string holder, std::string state, SavedReply reply) {
+void BridgeLink::save(std::string holder, std::string before, std::string state, SavedReply reply) {
   call<bool>(
       BridgeStep::kSave, 1, Traffic::kBridgeWrite,
-      [holder = std::move(holder), state = std::move(state)](
-          BridgeStore& far_end, const SavedReply& answer) { far_end.save(holder, state, answer); },
+      [holder = std::move(holder), before = std::move(before), state = std::move(state)](
+          BridgeStore& far_end, const SavedReply& answer) {
+        far_end.save(holder, before, state, answer);
+      },
       std::move(reply));
 }
 

@@ -167,13 +167,13 @@ TEST_F(BridgeDataTest, IsLostAndRestoredWithTheRest) {
   raise(3);
   replay_due(1);
   EXPECT_TRUE(acquire("one").ours);
-  store().save("one", "state", [](const auto&) {});
+  store().save("one", "", "state", [](const auto&) {});
   store().keep_record("record", [](const auto&) {});
   const MonoTime then = clock_.now().mono;
   clock_.advance(Millis(1));
   raise(5);
   store().remove_due(due());
-  store().save("one", "newer", [](const auto&) {});
+  store().save("one", "state", "newer", [](const auto&) {});
   origin_->restore(then, Loss::kOldSnapshot);
   EXPECT_EQ(known(), 3u);
   EXPECT_EQ(origin_->bridge().records().size(), 1u);

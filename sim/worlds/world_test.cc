@@ -397,6 +397,9 @@ TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
       world_of(52001291),
       // A denied batch took back the cost of an item that the origin had been asked about only.
       world_of(53300070),
+      // A call that arrived twice took the lease of the bridge again at an origin that had been
+      // emptied within a round, which then saved positions of lost rows.
+      world_of(55000449),
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();

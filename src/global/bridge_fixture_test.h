@@ -127,9 +127,9 @@ class CallsToStore final : public BridgeStore {
   void release(std::string holder) override {
     calls_.call([=, this] { inner().release(holder); });
   }
-  void save(std::string holder, std::string state, SavedReply reply) override {
+  void save(std::string holder, std::string before, std::string state, SavedReply reply) override {
     calls_.call<bool>(std::move(reply), [=, this](SavedReply to) {
-      inner().save(holder, state, [&](Result<bool> saved) {
+      inner().save(holder, before, state, [&](Result<bool> saved) {
         if (saved && *saved) after_save_();
         to(std::move(saved));
       });

@@ -173,7 +173,6 @@ void BridgeImporter::renew_lease(Instant now) {
   if (now.mono < renewal_.next) return;
   renewal_.cancel();
   renewal_.next = now.mono + kRenewEvery;
-  round_.renewed = true;
   const MonoTime began = now.mono;
   store_->acquire(identity_.holder, kLease,
                   renewal_.call_origin<BridgeGrant>(
@@ -217,6 +216,7 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
   }
   // The heartbeat will tell.
   if (!clock_.is_settled(now)) return end_round(now, true);
+  round_.before = grant.state;
   keep_or_renew(now, saved, grant.evicted);
   const auto own = round_.state.cursors.find(identity_.region);
   if (own != round_.state.cursors.end()) note_own_position(own->second);
@@ -388,29 +388,14 @@ void BridgeImporter::finish_round(Instant now) {
   regions_.own = own_;
   stats_.imported_at = round_.began;
   notify_(now, round_.changes.take());
-  if (round_.renewed) return check_state(now);
   save_round(now);
 }
 
-// The replies to the renewals may be lost or late. This is the last one before the save.
-void BridgeImporter::check_state(Instant now) {
-  renewal_.cancel();
-  renewal_.next = now.mono + PeriodicTask::kOriginDeadline;
-  const MonoTime began = now.mono;
-  store_->acquire(identity_.holder, kLease,
-                  round_task_.call_origin<BridgeGrant>(
-                      began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
-                        renewal_.next = when.mono + kRenewEvery;
-                        if (!grant) return end_round(when, true);
-                        note_grant(began, when, *grant);
-                        if (!grant->ours || !has_seen(*grant)) return end_round(when, true);
-                        save_round(when);
-                      }));
-}
-
+// Unless another state is there by now: the origin lost its data, and with them rows that the round
+// applied, or another process was the bridge.
 void BridgeImporter::save_round(Instant now) {
   store_->save(
-      identity_.holder, encode(round_.state),
+      identity_.holder, round_.before, encode(round_.state),
       round_task_.call_origin<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
         if (!saved || !*saved) return end_round(when, true);
         regions_.complete = round_.complete;

@@ -7,8 +7,8 @@
 // does no harm.
 //
 // An origin that loses its data within a round loses rows of the round, and with them the lease, so
-// that the positions are not saved. But a renewal takes the lease again. So a round that renewed it
-// first asks whether the origin still has the state from which the round began.
+// that the positions are not saved. But a renewal takes the lease again, and so does a late call.
+// So they replace only the state from which the round began.
 //
 // A region is read whole when its feed cannot be followed: at the start, in another epoch, and when
 // a batch is missing. Each page says up to which batch its rows are complete; a lagging replica may
@@ -166,12 +166,12 @@ class BridgeImporter {
   // One round: what was read, and the state to save if all of it is applied.
   struct Round {
     BridgeState state;
+    std::string before;                          // the state that it replaces, encoded
     std::map<std::string, Completed> completed;  // by region
     ChangeSet changes;
     bool complete = false;  // afterwards all rows are at the origin
     bool follows_eviction = false;
     bool more = false;
-    bool renewed = false;  // the lease, since it began
     MonoTime began{};
     FeedPosition own{};  // the last batch of our own feed when the feeds were requested
   };
@@ -196,7 +196,6 @@ class BridgeImporter {
   void record_own_rows(Instant now);
   void apply_round(Instant now);
   void finish_round(Instant now);
-  void check_state(Instant now);
   void save_round(Instant now);
   void end_round(Instant now, bool failed);
   void plan_full_reads(Instant now, const FeedChanges& feeds);

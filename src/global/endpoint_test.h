@@ -48,9 +48,9 @@ class Endpoint final : public RegionalOrigin, public BridgeStore {
   void release(std::string holder) override {
     if (connected) store().release(std::move(holder));
   }
-  void save(std::string holder, std::string state, SavedReply reply) override {
+  void save(std::string holder, std::string before, std::string state, SavedReply reply) override {
     if (!connected) return reply(unreachable());
-    store().save(std::move(holder), std::move(state), std::move(reply));
+    store().save(std::move(holder), std::move(before), std::move(state), std::move(reply));
   }
   void read_due(WallTime from, WallTime by, size_t most, DueReply reply) override {
     if (!connected) return reply(unreachable());

@@ -106,11 +106,12 @@ void InProcessOrigin::release(std::string holder) {
   store_->state.release(holder);
 }
 
-void InProcessOrigin::save(std::string holder, std::string state, SavedReply reply) {
+void InProcessOrigin::save(std::string holder, std::string before, std::string state,
+                           SavedReply reply) {
   bool saved = false;
   {
     const base::MutexLock lock(store_->mutex);
-    saved = store_->state.save(holder, std::move(state), store_->clock.now().mono);
+    saved = store_->state.save(holder, before, std::move(state), store_->clock.now().mono);
   }
   reply(saved);
 }

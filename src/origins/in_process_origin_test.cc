@@ -149,7 +149,7 @@ TEST_F(InProcessOriginTest, EndsTheLeaseOfTheBridgeAfterItsTime) {
   clock_.advance(Millis(999));
   EXPECT_FALSE(acquire(origin, "two").ours);
   clock_.advance(Millis(1));
-  origin.save("one", "late", [](const auto& saved) { EXPECT_FALSE(*saved); });
+  origin.save("one", "", "late", [](const auto& saved) { EXPECT_FALSE(*saved); });
   EXPECT_TRUE(acquire(origin, "two").ours);
 }
 
@@ -158,7 +158,7 @@ TEST_F(InProcessOriginTest, ClearsEverythingLikeARestart) {
   Inbox inbox;
   const Subscription subscription = origin.subscribe(inbox.handler());
   EXPECT_TRUE(acquire(origin, "one").ours);
-  origin.save("one", "state", [](const auto& saved) { EXPECT_TRUE(*saved); });
+  origin.save("one", "", "state", [](const auto& saved) { EXPECT_TRUE(*saved); });
   update(origin, "a", 1, Millis(60'000));
   replay(origin, "a");
   origin.notify("before");
@@ -179,13 +179,13 @@ TEST_F(InProcessOriginTest, RestoresASnapshot) {
   Inbox inbox;
   const Subscription subscription = origin.subscribe(inbox.handler());
   EXPECT_TRUE(acquire(origin, "one").ours);
-  origin.save("one", "old", [](const auto& saved) { EXPECT_TRUE(*saved); });
+  origin.save("one", "", "old", [](const auto& saved) { EXPECT_TRUE(*saved); });
   update(origin, "a", 1, Millis(60'000));
   replay(origin, "a");
   origin.notify("1");
   const InProcessOrigin::Snapshot snapshot = origin.snapshot();
   const std::vector<DueTuple> entries = due(origin);
-  origin.save("one", "new", [](const auto& saved) { EXPECT_TRUE(*saved); });
+  origin.save("one", "old", "new", [](const auto& saved) { EXPECT_TRUE(*saved); });
   update(origin, "a", 2, Millis(60'000));
   origin.remove_due(entries);
   origin.notify("2");

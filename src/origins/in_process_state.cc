@@ -236,8 +236,9 @@ void InProcessState::release(const std::string& holder) {
   if (holder_ == holder) holder_.clear();
 }
 
-bool InProcessState::save(const std::string& holder, std::string state, MonoTime now) {
-  if (holder_ != holder || leased_until_ <= now) return false;
+bool InProcessState::save(const std::string& holder, const std::string& before, std::string state,
+                          MonoTime now) {
+  if (holder_ != holder || leased_until_ <= now || bridge_state_ != before) return false;
   bridge_state_ = std::move(state);
   return true;
 }

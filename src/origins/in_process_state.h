@@ -45,7 +45,8 @@ class InProcessState {
 
   [[nodiscard]] BridgeGrant acquire(const std::string& holder, Millis lease, Instant now);
   void release(const std::string& holder);
-  [[nodiscard]] bool save(const std::string& holder, std::string state, MonoTime now);
+  [[nodiscard]] bool save(const std::string& holder, const std::string& before, std::string state,
+                          MonoTime now);
 
   // Drops records that are older than kRecordsKept.
   void keep_record(std::string record, WallTime at);

@@ -47,9 +47,9 @@ class FaultyBridgeStore final : public BridgeStore {
   void release(std::string holder) override {
     if (reaches(plan_.next())) inner_.release(std::move(holder));
   }
-  void save(std::string holder, std::string state, SavedReply reply) override {
+  void save(std::string holder, std::string before, std::string state, SavedReply reply) override {
     pass(plan_.next(), std::move(reply), [&](SavedReply done) {
-      inner_.save(std::move(holder), std::move(state), std::move(done));
+      inner_.save(std::move(holder), std::move(before), std::move(state), std::move(done));
     });
   }
   void read_due(WallTime from, WallTime by, size_t most, DueReply reply) override {

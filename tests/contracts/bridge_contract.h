@@ -32,7 +32,9 @@ TYPED_TEST_P(BridgeContract, GrantsTheLeaseToOneHolder) {
 TYPED_TEST_P(BridgeContract, ReturnsTheSavedStateToEveryCaller) {
   EXPECT_EQ(this->acquire("one").state, "");
   EXPECT_TRUE(this->save("one", binary("first")));
-  EXPECT_TRUE(this->save("one", binary("second")));
+  EXPECT_TRUE(this->save("one", binary("second"), binary("first")));
+  EXPECT_FALSE(this->save("one", binary("third"), binary("first")));
+  EXPECT_FALSE(this->save("one", binary("third")));
   EXPECT_EQ(this->acquire("one").state, binary("second"));
   EXPECT_EQ(this->acquire("two").state, binary("second"));
   this->store().release("one");
@@ -45,7 +47,7 @@ TYPED_TEST_P(BridgeContract, SavesOnlyForTheHolderOfTheLease) {
   EXPECT_FALSE(this->save("two", "another is the bridge"));
   EXPECT_TRUE(this->save("one", "state"));
   this->store().release("one");
-  EXPECT_FALSE(this->save("one", "released"));
+  EXPECT_FALSE(this->save("one", "released", "state"));
   EXPECT_EQ(this->acquire("one").state, "state");
 }
 

@@ -73,8 +73,8 @@ class BridgeContract : public ::testing::Test {
   BridgeGrant acquire(const std::string& holder, Millis lease = kLease) {
     return wait<BridgeGrant>([&](GrantReply reply) { store().acquire(holder, lease, reply); });
   }
-  bool save(const std::string& holder, const std::string& state) {
-    return wait<bool>([&](SavedReply reply) { store().save(holder, state, reply); });
+  bool save(const std::string& holder, const std::string& state, const std::string& before = {}) {
+    return wait<bool>([&](SavedReply reply) { store().save(holder, before, state, reply); });
   }
   std::vector<DueTuple> read_due(WallTime by, size_t most = 1000, WallTime from = {}) {
     return wait<std::vector<DueTuple>>(

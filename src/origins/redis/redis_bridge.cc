@@ -66,11 +66,11 @@ void RedisOrigin::Worker::release(const std::string& holder) {
   call_scripts({.commands = std::move(commands), .scripts = {Script::kRelease}, .done = ignore});
 }
 
-void RedisOrigin::Worker::save(const std::string& holder, const std::string& state,
-                               SavedReply reply) {
+void RedisOrigin::Worker::save(const std::string& holder, const std::string& before,
+                               const std::string& state, SavedReply reply) {
   Pipeline commands;
   add_script(commands, OriginCommand::kBridge, Script::kSave, {kLeaseKey, kStateKey},
-             {holder, state});
+             {holder, before, state});
   call_scripts({.commands = std::move(commands),
                 .scripts = {Script::kSave},
                 .done = [reply = std::move(reply)](Result<Replies> replies) {

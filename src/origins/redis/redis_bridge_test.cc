@@ -85,9 +85,10 @@ TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
   Count count = 0;
   Count floor = 0;
   size_t messages = 0;
+  std::string saved;
   const std::vector<std::function<void()>> calls = {
       [&] { ASSERT_TRUE(origin_.acquire("one", kLease)->ours); },
-      [&] { EXPECT_TRUE(*origin_.save("one", "state")); },
+      [&] { EXPECT_TRUE(*origin_.save("one", "state", std::exchange(saved, "state"))); },
       [&] {
         ++count;
         EXPECT_EQ(

@@ -88,11 +88,12 @@ void RedisOrigin::release(std::string holder) {
   post([holder = std::move(holder)](Worker& worker) { worker.release(holder); });
 }
 
-void RedisOrigin::save(std::string holder, std::string state, SavedReply reply) {
-  post(std::move(reply),
-       [holder = std::move(holder), state = std::move(state)](Worker& worker, SavedReply answer) {
-         worker.save(holder, state, std::move(answer));
-       });
+void RedisOrigin::save(std::string holder, std::string before, std::string state,
+                       SavedReply reply) {
+  post(std::move(reply), [holder = std::move(holder), before = std::move(before),
+                          state = std::move(state)](Worker& worker, SavedReply answer) {
+    worker.save(holder, before, state, std::move(answer));
+  });
 }
 
 void RedisOrigin::read_due(WallTime from, WallTime by, size_t most, DueReply reply) {

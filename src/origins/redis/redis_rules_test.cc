@@ -767,6 +767,7 @@ void RedisRules::run_bridge() {
   InProcessState rule;
   uint64_t messages = 0;
   const auto holder = [&] { return std::string(1, static_cast<char>('a' + draw(2))); };
+  std::string last_saved;
   const auto rule_time = [&] {
     return Instant{.wall = now_, .mono = MonoTime(now_.time_since_epoch())};
   };
@@ -798,9 +799,11 @@ void RedisRules::run_bridge() {
       case 2: {
         const std::string who = holder();
         const std::string state = std::to_string(draw(1000));
-        const auto saved = origin_.save(who, state);
+        const std::string before = one_in(4) ? std::to_string(draw(3)) : last_saved;
+        const auto saved = origin_.save(who, state, before);
         if (!saved) return differ("save failed: " + saved.error().detail);
-        const bool expected = rule.save(who, state, rule_time().mono);
+        const bool expected = rule.save(who, before, state, rule_time().mono);
+        if (expected) last_saved = state;
         expect_equal("save", std::to_string(*saved), std::to_string(expected));
         break;
       }
@@ -967,8 +970,10 @@ constexpr PlantedScriptBug kScriptBugs[] = {
      "~= ARGV[1] then return 0 end\nreturn redis.call('DEL', KEYS[1])",
      "~= ARGV[1] then end\nreturn redis.call('DEL', KEYS[1])"},
     {"anyone saves the state", Case::kBridge,
-     "~= ARGV[1] then return 0 end\nredis.call('SET', KEYS[2], ARGV[2])",
-     "~= ARGV[1] then end\nredis.call('SET', KEYS[2], ARGV[2])"},
+     "~= ARGV[1] then return 0 end\nif (redis.call('GET', KEYS[2])",
+     "~= ARGV[1] then end\nif (redis.call('GET', KEYS[2])"},
+    {"a state that is not the known one is replaced", Case::kBridge,
+     "if (redis.call('GET', KEYS[2]) or '') ~= ARGV[2] then return 0 end", ""},
     {"a tuple that is due again has the same score", Case::kBridge, "% 1 + 1 / 1024", "% 1"},
     {"a tuple that is due again is removed", Case::kBridge,
      "tonumber(score) == tonumber(ARGV[i + 1])", "true"},

@@ -185,7 +185,8 @@ return redis.call('DEL', KEYS[1])
 
 constexpr std::string_view kSaveText = R"(
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2])
+if (redis.call('GET', KEYS[2]) or '') ~= ARGV[2] then return 0 end
+redis.call('SET', KEYS[2], ARGV[3])
 return 1
 )";
 

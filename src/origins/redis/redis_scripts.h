@@ -67,7 +67,8 @@ enum class Script : uint8_t {
   kAcquire,
   // Ends the lease KEYS[1] if the holder ARGV[1] has it.
   kRelease,
-  // Sets the state KEYS[2] to ARGV[2] if the holder ARGV[1] has the lease KEYS[1]. Returns 1 or 0.
+  // Sets the state KEYS[2] to ARGV[3] if it is ARGV[2] (empty: none) and the holder ARGV[1] has the
+  // lease KEYS[1]. Returns 1 or 0.
   kSave,
   // Adds members to the sorted set KEYS[1]. ARGV: time in ms and member of each. The fraction of
   // the score of a member that exists changes; see due_score().

@@ -58,7 +58,8 @@ struct RedisOrigin::Worker {
 
   void acquire(const std::string& holder, Millis lease, GrantReply reply);
   void release(const std::string& holder);
-  void save(const std::string& holder, const std::string& state, SavedReply reply);
+  void save(const std::string& holder, const std::string& before, const std::string& state,
+            SavedReply reply);
   void read_due(WallTime from, WallTime by, size_t most, DueReply reply);
   void add_due(const std::vector<DueTuple>& entries);
   void remove_due(const std::vector<DueTuple>& entries);

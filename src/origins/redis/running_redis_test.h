@@ -79,8 +79,10 @@ class RunningOrigin {
     return wait<BridgeGrant>(
         [&](GrantReply reply) { origin_->acquire(holder, lease, std::move(reply)); });
   }
-  [[nodiscard]] Result<bool> save(const std::string& holder, const std::string& state) const {
-    return wait<bool>([&](SavedReply reply) { origin_->save(holder, state, std::move(reply)); });
+  [[nodiscard]] Result<bool> save(const std::string& holder, const std::string& state,
+                                  const std::string& before = {}) const {
+    return wait<bool>(
+        [&](SavedReply reply) { origin_->save(holder, before, state, std::move(reply)); });
   }
   [[nodiscard]] Result<std::vector<DueTuple>> read_due(WallTime by, size_t most = 1000,
                                                        WallTime from = {}) const {
